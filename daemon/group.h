@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Port: the group of belayds. It multicasts bytes in one order to all members
+ * and tells of membership in that same order. Implementations: group_cpg.c
+ * (corosync), group_local.c (this node alone, no corosync).
+ *
+ * All functions run on the loop's thread, and none of them blocks: a group
+ * that stops answering only stops delivering.
+ */
+#ifndef BELAY_GROUP_H
+#define BELAY_GROUP_H
+
+#include <qb/qbloop.h>
+#include <stddef.h>
+
+#include "core/core.h"
+
+struct group;
+
+struct group_view {
+	uint32_t member_count, joined_count, left_count;
+	uint32_t member[BELAY_NODES_MAX], joined[BELAY_NODES_MAX], left[BELAY_NODES_MAX];
+};
+
+/* What the group tells. Called from the loop, never from inside send or open. */
+struct group_handlers {
+	void (*on_view)(void *context, const struct group_view *view);
+	/* buf is valid during the call only. */
+	void (*on_message)(void *context, uint32_t node, const void *buf, size_t size);
+	void (*on_quorum)(void *context, bool quorate);
+	/* The group is gone for good (corosync stopped): error is a negative errno. */
+	void (*on_lost)(void *context, int error);
+	void *context;
+};
+
+/* What the cluster's own configuration says. */
+struct group_info {
+	char cluster_name[64];
+	uint32_t self;
+	uint32_t node_count;
+	uint32_t node[BELAY_NODES_MAX];
+	char node_name[BELAY_NODES_MAX][64];	/* "" if unknown */
+	uint32_t expected_votes;
+	enum belay_stability stability;
+	bool encrypted;				/* corosync authenticates and encrypts */
+};
+
+struct group_ops {
+	const char *name;
+	/*
+	 * Multicast one message. 0; -EAGAIN: not now, try again after the next
+	 * delivery or in a millisecond; other errors: on_lost follows.
+	 */
+	int (*send)(struct group *group, const void *buf, size_t size);
+	/* Ask to leave; on_view without self may or may not follow. */
+	void (*leave)(struct group *group);
+	void (*close)(struct group *group);
+};
+
+struct group {
+	const struct group_ops *ops;
+	struct group_info info;
+};
+
+/*
+ * Open the group: fills info at once; join and first view follow from the
+ * loop after group_join(). May block while it opens, before the daemon serves.
+ * 0, or a negative errno with *ret_why a static text that names cause and remedy.
+ */
+int group_cpg_open(qb_loop_t *loop, const struct group_handlers *handlers,
+		   struct group **ret_group, const char **ret_why);
+int group_local_open(qb_loop_t *loop, uint32_t self, const struct group_handlers *handlers,
+		     struct group **ret_group, const char **ret_why);
+
+#endif
