@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The words of the lock protocol, as structs: what is locked (key, range),
  * for whom (owner), and the operations that nodes multicast to each other

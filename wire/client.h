@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The protocol between a client and belayd: a Unix SOCK_SEQPACKET socket; each
  * packet holds one or more messages, back to back, so that a turn of either
