@@ -15,6 +15,10 @@
 
 #include "core/core.h"
 
+/* Longer messages stall corosync's udpu outright (about 48 KB, measured). */
+#define GROUP_MESSAGE_MAX (32u * 1024)
+#define GROUP_NAME_MAX 63u
+
 struct group;
 
 struct group_view {
@@ -27,8 +31,17 @@ struct group_handlers {
 	void (*on_view)(void *context, const struct group_view *view);
 	/* buf is valid during the call only. */
 	void (*on_message)(void *context, uint32_t node, const void *buf, size_t size);
+	/*
+	 * corosync's quorum flag, when it changes; false until told. It counts only for
+	 * the membership this group has: false from each change until corosync has
+	 * judged the new one, some ms later.
+	 */
 	void (*on_quorum)(void *context, bool quorate);
-	/* The group is gone for good (corosync stopped): error is a negative errno. */
+	/*
+	 * The group is gone for good; no other handler is called any more. error:
+	 * -ENOTCONN corosync stopped; -EEXIST another belayd of this node is in the
+	 * group; another negative errno: corosync failed in a way that is no state of it.
+	 */
 	void (*on_lost)(void *context, int error);
 	void *context;
 };
@@ -48,12 +61,18 @@ struct group_info {
 struct group_ops {
 	const char *name;
 	/*
-	 * Multicast one message. 0; -EAGAIN: not now, try again after the next
-	 * delivery or in a millisecond; other errors: on_lost follows.
+	 * Multicast one message of 1..GROUP_MESSAGE_MAX bytes (asserted). 0;
+	 * -EAGAIN: not now (before the first view, or too much of this node is
+	 * under way), try again after the next delivery or in a millisecond;
+	 * other errors: on_lost follows. Never calls a handler.
 	 */
 	int (*send)(struct group *group, const void *buf, size_t size);
-	/* Ask to leave; on_view without self may or may not follow. */
+	/*
+	 * Leave at once: what was sent and is not delivered here yet may be lost.
+	 * No handler is called any more. The others learn it as from a crash.
+	 */
 	void (*leave)(struct group *group);
+	/* leave(), and free the group. Not from a handler. */
 	void (*close)(struct group *group);
 };
 
@@ -63,11 +82,13 @@ struct group {
 };
 
 /*
- * Open the group: fills info at once; join and first view follow from the
- * loop after group_join(). May block while it opens, before the daemon serves.
+ * Open the group and join it: fills info at once; the first view follows from
+ * the loop. May block while it opens, before the daemon serves. handlers is copied.
  * 0, or a negative errno with *ret_why a static text that names cause and remedy.
+ *
+ * name: of the CPG group, 1..GROUP_NAME_MAX bytes. self: the id of the one node, not 0.
  */
-int group_cpg_open(qb_loop_t *loop, const struct group_handlers *handlers,
+int group_cpg_open(qb_loop_t *loop, const char *name, const struct group_handlers *handlers,
 		   struct group **ret_group, const char **ret_why);
 int group_local_open(qb_loop_t *loop, uint32_t self, const struct group_handlers *handlers,
 		     struct group **ret_group, const char **ret_why);
