@@ -34,6 +34,7 @@ struct wire_writer {
 	uint8_t *buf;
 	size_t size;
 	size_t at;
+	uint32_t node;		/* the frame's sender, who must be every owner.node */
 	struct belay_key key;	/* of the last op that had one */
 	bool has_key;
 };

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What frames and snapshots have in common, private to wire/: the head of a
+ * message, keys, ranges and owners.
+ */
+#ifndef BELAY_WIRE_PARTS_H
+#define BELAY_WIRE_PARTS_H
+
+#include "wire/cursor.h"
+#include "wire/wire.h"
+
+/* Start a message of that type in buf, and the way back: what was written so far is the message. */
+struct writer message_begin(void *buf, size_t size, enum wire_message type);
+int message_begun(struct wire_writer *ret_w, const struct writer *c, void *buf, size_t size,
+		  uint32_t node);
+
+/* Start to read a message that must be of that type. */
+int message_open(struct reader *ret_c, const void *buf, size_t size, enum wire_message type);
+
+bool key_equal(const struct belay_key *a, const struct belay_key *b);
+void put_key(struct writer *c, const struct belay_key *key);
+struct belay_key get_key(struct reader *c);
+
+bool range_valid(const struct belay_range *range);
+void put_range(struct writer *c, const struct belay_range *range);
+struct belay_range get_range(struct reader *c);
+
+/* Client, key and pid; node and kind stand elsewhere. */
+void put_owner(struct writer *c, const struct belay_owner *owner);
+void get_owner(struct reader *c, struct belay_owner *owner);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Chunks of a snapshot: a head, then records. A record is a byte of type, a
+ * byte of flags, and the fields that the table below gives its type, always
+ * in the same order.
+ */
+#include <assert.h>
+
+#include "wire/parts.h"
+#include "wire/wire.h"
+
+enum field {
+	/* These live in the flags. */
+	MODE = 1 << 0,
+	WAIT = 1 << 1,
+	TEST = 1 << 2,
+	STAGED = 1 << 3,
+	SYNCED = 1 << 4,
+	STANDING = 1 << 5,
+	STATE = 1 << 6,
+	/* These follow, in this order. */
+	PLACE = 1 << 7,
+	TOKEN = 1 << 8,
+	NUMBER = 1 << 9,
+	KEY = 1 << 10,
+	NODE = 1 << 11,
+	INCARNATION = 1 << 12,
+	SEQ = 1 << 13,
+	OWNER = 1 << 14,	/* node, client, key, pid; the kind lives in the flags */
+	EPOCH = 1 << 15,
+	POLICY = 1 << 16,	/* user, streak, backoff */
+	REFERENCES = 1 << 17,	/* the numbers of the resource and of the owner */
+	RANGE = 1 << 18,
+	REQUEST = 1 << 19,
+	QUEUE = 1 << 20,
+	HASH = 1 << 21,
+	COUNT = 1 << 22,
+};
+
+static const uint32_t record_fields[BELAY_RECORD_COUNT] = {
+	[BELAY_RECORD_CORE] = PLACE | TOKEN | EPOCH | QUEUE,
+	[BELAY_RECORD_NODE] = NODE | STANDING | SYNCED | INCARNATION | SEQ,
+	[BELAY_RECORD_OWNER] = NUMBER | OWNER,
+	[BELAY_RECORD_RESOURCE] = NUMBER | KEY | STATE | NODE | EPOCH | POLICY,
+	[BELAY_RECORD_LOCK] = REFERENCES | RANGE | MODE | STAGED,
+	[BELAY_RECORD_WAITER] = REFERENCES | RANGE | MODE | STAGED | REQUEST | WAIT | TEST | QUEUE,
+	[BELAY_RECORD_END] = HASH | COUNT,
+};
+
+#define FLAG_EX 0x01
+#define FLAG_WAIT 0x02
+#define FLAG_TEST 0x04
+#define FLAG_STAGED 0x08
+#define FLAG_SYNCED 0x10
+/* Kind, standing or state: no record has two of them. */
+#define FLAG_CHOICE_SHIFT 5
+#define FLAG_CHOICE_MAX 7
+
+#define SNAPSHOT_LAST 0x01
+
+/* log2 of a 32-bit streak. */
+#define BACKOFF_MAX 31
+
+static uint8_t flags_allowed(uint32_t fields)
+{
+	return (uint8_t)((fields & MODE ? FLAG_EX : 0) |
+			 (fields & WAIT ? FLAG_WAIT : 0) |
+			 (fields & TEST ? FLAG_TEST : 0) |
+			 (fields & STAGED ? FLAG_STAGED : 0) |
+			 (fields & SYNCED ? FLAG_SYNCED : 0) |
+			 (fields & (OWNER | STANDING | STATE) ?
+			  FLAG_CHOICE_MAX << FLAG_CHOICE_SHIFT : 0));
+}
+
+static unsigned choice_of(const struct belay_record *record, uint32_t fields)
+{
+	if (fields & OWNER)
+		return record->owner.kind;
+	if (fields & STANDING)
+		return record->standing;
+	return record->state;
+}
+
+static uint8_t flags_of(const struct belay_record *record, uint32_t fields)
+{
+	unsigned flags = (record->mode == BELAY_MODE_EX ? FLAG_EX : 0) |
+			 (record->wait ? FLAG_WAIT : 0) |
+			 (record->test ? FLAG_TEST : 0) |
+			 (record->staged ? FLAG_STAGED : 0) |
+			 (record->synced ? FLAG_SYNCED : 0) |
+			 choice_of(record, fields) << FLAG_CHOICE_SHIFT;
+
+	return (uint8_t)(flags & flags_allowed(fields));
+}
+
+static void get_flags(struct belay_record *record, uint32_t fields, uint8_t flags)
+{
+	unsigned choice = flags >> FLAG_CHOICE_SHIFT;
+
+	record->mode = flags & FLAG_EX ? BELAY_MODE_EX : BELAY_MODE_SH;
+	record->wait = flags & FLAG_WAIT;
+	record->test = flags & FLAG_TEST;
+	record->staged = flags & FLAG_STAGED;
+	record->synced = flags & FLAG_SYNCED;
+	if (fields & OWNER)
+		record->owner.kind = choice;
+	if (fields & STANDING)
+		record->standing = choice;
+	if (fields & STATE)
+		record->state = choice;
+}
+
+static bool resource_valid(const struct belay_record *record)
+{
+	bool owned = record->state == BELAY_STATE_OWNED || record->state == BELAY_STATE_RECALL;
+
+	return record->state < BELAY_STATE_COUNT && record->backoff <= BACKOFF_MAX &&
+	       (record->node != 0 || !owned);
+}
+
+/* What the encoding itself does not rule out; the rest is asserted where it is encoded. */
+static bool record_valid(const struct belay_record *record)
+{
+	switch (record->type) {
+	case BELAY_RECORD_NODE:
+		return record->node != 0 && record->standing < BELAY_NODE_STANDING_COUNT;
+	case BELAY_RECORD_OWNER:
+		return record->owner.node != 0 && record->owner.kind < BELAY_KIND_COUNT;
+	case BELAY_RECORD_RESOURCE:
+		return resource_valid(record);
+	default:
+		return true;
+	}
+}
+
+static void put_fields(struct writer *c, const struct belay_record *record, uint32_t fields)
+{
+	if (fields & PLACE)
+		put_varint(c, record->place);
+	if (fields & TOKEN)
+		put_varint(c, record->token);
+	if (fields & NUMBER)
+		put_varint(c, record->number);
+	if (fields & KEY)
+		put_key(c, &record->key);
+	if (fields & NODE)
+		put_varint(c, record->node);
+	if (fields & INCARNATION)
+		put_u64(c, record->incarnation);
+	if (fields & SEQ)
+		put_varint(c, record->seq);
+	if (fields & OWNER) {
+		put_varint(c, record->owner.node);
+		put_owner(c, &record->owner);
+	}
+	if (fields & EPOCH)
+		put_varint(c, record->epoch);
+	if (fields & POLICY) {
+		put_varint(c, record->user);
+		put_varint(c, record->streak);
+		put_varint(c, record->backoff);
+	}
+	if (fields & REFERENCES) {
+		put_varint(c, record->resource_number);
+		put_varint(c, record->owner_number);
+	}
+	if (fields & RANGE)
+		put_range(c, &record->range);
+	if (fields & REQUEST)
+		put_varint(c, record->request);
+	if (fields & QUEUE)
+		put_varint(c, record->queue);
+	if (fields & HASH)
+		put_u64(c, record->hash);
+	if (fields & COUNT)
+		put_varint(c, record->count);
+}
+
+static void get_fields(struct reader *c, struct belay_record *record, uint32_t fields)
+{
+	if (fields & PLACE)
+		record->place = get_varint(c, UINT64_MAX);
+	if (fields & TOKEN)
+		record->token = get_varint(c, UINT64_MAX);
+	if (fields & NUMBER)
+		record->number = get_varint32(c);
+	if (fields & KEY)
+		record->key = get_key(c);
+	if (fields & NODE)
+		record->node = get_varint32(c);
+	if (fields & INCARNATION)
+		record->incarnation = get_u64(c);
+	if (fields & SEQ)
+		record->seq = get_varint(c, UINT64_MAX);
+	if (fields & OWNER) {
+		record->owner.node = get_varint32(c);
+		get_owner(c, &record->owner);
+	}
+	if (fields & EPOCH)
+		record->epoch = get_varint(c, UINT64_MAX);
+	if (fields & POLICY) {
+		record->user = get_varint32(c);
+		record->streak = get_varint32(c);
+		record->backoff = get_varint32(c);
+	}
+	if (fields & REFERENCES) {
+		record->resource_number = get_varint32(c);
+		record->owner_number = get_varint32(c);
+	}
+	if (fields & RANGE)
+		record->range = get_range(c);
+	if (fields & REQUEST)
+		record->request = get_varint32(c);
+	if (fields & QUEUE)
+		record->queue = get_varint(c, UINT64_MAX);
+	if (fields & HASH)
+		record->hash = get_u64(c);
+	if (fields & COUNT)
+		record->count = get_varint(c, UINT64_MAX);
+}
+
+int wire_put_record(struct wire_writer *w, const struct belay_record *record)
+{
+	struct writer c = { .at = w->buf + w->at, .end = w->buf + w->size };
+	uint32_t fields;
+
+	assert(record->type < BELAY_RECORD_COUNT);
+	fields = record_fields[record->type];
+	assert(record_valid(record));
+	assert(!(fields & MODE) || record->mode < BELAY_MODE_COUNT);
+	assert(!(fields & RANGE) || range_valid(&record->range));
+
+	put_u8(&c, (uint8_t)record->type);
+	put_u8(&c, flags_of(record, fields));
+	put_fields(&c, record, fields);
+	if (c.error != 0)
+		return c.error;
+	w->at = (size_t)(c.at - w->buf);
+	return 0;
+}
+
+int wire_get_record(struct wire_reader *r, struct belay_record *ret_record)
+{
+	struct reader c = { .at = r->at, .end = r->end };
+	struct belay_record record = { 0 };
+	uint8_t type, flags;
+	uint32_t fields;
+
+	if (c.at == c.end)
+		return 0;
+	type = get_u8(&c);
+	flags = get_u8(&c);
+	if (type >= BELAY_RECORD_COUNT)
+		return -EBADMSG;
+	record.type = type;
+	fields = record_fields[record.type];
+	if (flags & ~flags_allowed(fields))
+		return -EBADMSG;
+	get_flags(&record, fields, flags);
+	get_fields(&c, &record, fields);
+
+	if (c.error != 0)
+		return c.error;
+	if (!record_valid(&record))
+		return -EBADMSG;
+	r->at = c.at;
+	*ret_record = record;
+	return 1;
+}
+
+static bool snapshot_valid(const struct wire_snapshot *head)
+{
+	return head->node != 0 && head->incarnation != 0 && head->to != 0 &&
+	       head->to_incarnation != 0;
+}
+
+int wire_snapshot_begin(struct wire_writer *w, void *buf, size_t size,
+			const struct wire_snapshot *head)
+{
+	struct writer c = message_begin(buf, size, WIRE_SNAPSHOT);
+
+	assert(snapshot_valid(head));
+	put_varint(&c, head->node);
+	put_u64(&c, head->incarnation);
+	put_varint(&c, head->to);
+	put_u64(&c, head->to_incarnation);
+	put_varint(&c, head->place);
+	put_varint(&c, head->part);
+	put_u8(&c, head->last ? SNAPSHOT_LAST : 0);
+	return message_begun(w, &c, buf, size, head->node);
+}
+
+int wire_snapshot_open(struct wire_reader *r, const void *buf, size_t size,
+		       struct wire_snapshot *ret_head)
+{
+	struct wire_snapshot head;
+	struct reader c;
+	uint8_t flags;
+	int error = message_open(&c, buf, size, WIRE_SNAPSHOT);
+
+	if (error < 0)
+		return error;
+	head.node = get_varint32(&c);
+	head.incarnation = get_u64(&c);
+	head.to = get_varint32(&c);
+	head.to_incarnation = get_u64(&c);
+	head.place = get_varint(&c, UINT64_MAX);
+	head.part = get_varint32(&c);
+	flags = get_u8(&c);
+	head.last = flags & SNAPSHOT_LAST;
+	if (c.error != 0)
+		return c.error;
+	if ((flags & ~SNAPSHOT_LAST) || !snapshot_valid(&head))
+		return -EBADMSG;
+
+	*r = (struct wire_reader){ .at = c.at, .end = c.end, .node = head.node };
+	*ret_head = head;
+	return 0;
+}
