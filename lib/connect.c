@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/private.h"
+
+
+/*
+ * A byte that is 1 here and 0 in every child: no handler to register, nothing
+ * to look up, and no state of the process outside of the connection.
+ */
+static int life_begin(struct belay *belay)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	char *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (page == MAP_FAILED)
+		return -errno;
+	if (madvise(page, size, MADV_WIPEONFORK) < 0) {
+		r = -errno;
+		munmap(page, size);
+		return r;
+	}
+	page[0] = 1;
+	belay->life = page;
+	return 0;
+}
+
+static void life_end(struct belay *belay)
+{
+	munmap((void *)(uintptr_t)belay->life, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static int socket_connect(struct belay *belay, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length;
+
+	if (!path)
+		path = secure_getenv("BELAY_SOCKET");
+	if (!path)
+		path = BELAY_SOCKET_PATH;
+	length = strlen(path);
+	if (length == 0)
+		return -ENOENT;
+	if (length >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, length);
+
+	belay->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (belay->socket < 0)
+		return -errno;
+	while (connect(belay->socket, (struct sockaddr *)&address, sizeof(address)) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+/* One descriptor for poll loops: a leader may have read the socket empty. */
+static int events_open(struct belay *belay)
+{
+	struct epoll_event in = { .events = EPOLLIN };
+
+	belay->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (belay->event_fd < 0)
+		return -errno;
+	belay->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (belay->epoll_fd < 0)
+		return -errno;
+	if (epoll_ctl(belay->epoll_fd, EPOLL_CTL_ADD, belay->event_fd, &in) < 0 ||
+	    epoll_ctl(belay->epoll_fd, EPOLL_CTL_ADD, belay->socket, &in) < 0)
+		return -errno;
+	return 0;
+}
+
+/* What belayd answered to HELLO, as the result of belay_connect(). */
+static int welcome(struct belay *belay, size_t size)
+{
+	struct client_message m;
+	size_t at = 0;
+
+	if (client_get(belay->in, size, &at, &m) <= 0)
+		return -EPROTONOSUPPORT;
+	if (m.type == CLIENT_ERROR)
+		return m.result < 0 ? m.result : -EIO;
+	if (m.type != CLIENT_WELCOME || m.version != CLIENT_VERSION || at != size)
+		return -EPROTONOSUPPORT;
+	belay->node = m.node;
+	return 0;
+}
+
+static int hello(struct belay *belay)
+{
+	struct client_message m = {
+		.type = CLIENT_HELLO, .magic = CLIENT_MAGIC, .version = CLIENT_VERSION,
+	};
+	struct outbox *box = &belay->box[0];
+	ssize_t size;
+	int r;
+
+	r = client_put(box->bytes, sizeof(box->bytes), &box->size, &m);
+	if (r < 0)
+		return r;
+	do {
+		size = send(belay->socket, box->bytes, box->size, MSG_NOSIGNAL);
+	} while (size < 0 && errno == EINTR);
+	box->size = 0;
+	/* Refused at once and closed: the reason still stands in the socket. */
+	if (size < 0 && errno != EPIPE && errno != ECONNRESET)
+		return -errno;
+	do {
+		size = recv(belay->socket, belay->in, sizeof(belay->in), 0);
+	} while (size < 0 && errno == EINTR);
+	if (size < 0)
+		return errno == ECONNRESET ? -ECONNREFUSED : -errno;
+	if (size == 0)
+		return -ECONNREFUSED;
+	return welcome(belay, (size_t)size);
+}
+
+static void close_all(struct belay *belay)
+{
+	if (belay->epoll_fd >= 0)
+		close(belay->epoll_fd);
+	if (belay->event_fd >= 0)
+		close(belay->event_fd);
+	if (belay->socket >= 0)
+		close(belay->socket);
+	life_end(belay);
+	free(belay);
+}
+
+int belay_connect(struct belay **ret_belay, const char *path)
+{
+	struct belay *belay = calloc(1, sizeof(*belay));
+	int r;
+
+	if (!belay)
+		return -ENOMEM;
+	belay->socket = belay->event_fd = belay->epoll_fd = -1;
+	TAILQ_INIT(&belay->followers);
+	TAILQ_INIT(&belay->events);
+	r = life_begin(belay);
+	if (r < 0) {
+		free(belay);
+		return r;
+	}
+	r = socket_connect(belay, path);
+	if (r == 0)
+		r = hello(belay);
+	if (r == 0)
+		r = events_open(belay);
+	if (r < 0) {
+		close_all(belay);
+		return r;
+	}
+	pthread_mutex_init(&belay->mutex, NULL);
+	pthread_cond_init(&belay->room, NULL);
+	pthread_condattr_init(&belay->monotonic);
+	pthread_condattr_setclock(&belay->monotonic, CLOCK_MONOTONIC);
+	*ret_belay = belay;
+	return 0;
+}
+
+void belay_disconnect(struct belay *belay)
+{
+	uint32_t i;
+
+	if (!belay)
+		return;
+	/* In a child another thread's work on the rest may stand half done for ever. */
+	if (forked(belay)) {
+		close_all(belay);
+		return;
+	}
+	pthread_condattr_destroy(&belay->monotonic);
+	pthread_cond_destroy(&belay->room);
+	pthread_mutex_destroy(&belay->mutex);
+	/* No thread waits: what is left was started by belay_lock_start(). */
+	for (i = 1; i < belay->slot_count; i++)
+		if (belay->slot[i].call && belay->slot[i].call->async)
+			free(belay->slot[i].call);
+	free(belay->slot);
+	close_all(belay);
+}
+
+int belay_fd(const struct belay *belay)
+{
+	return belay->epoll_fd;
+}
+
+uint32_t belay_node(const struct belay *belay)
+{
+	return belay->node;
+}
