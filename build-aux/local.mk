@@ -1,1 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+dist_check_SCRIPTS = \
+	build-aux/check-core.sh \
+	build-aux/check-headers.sh \
+	build-aux/check-man.sh \
+	build-aux/check-scripts.sh \
+	build-aux/check-symbols.sh \
+	build-aux/tidy.sh
+TESTS += $(dist_check_SCRIPTS)
+EXTRA_DIST += .shellcheckrc tests/tap.sh
+if INSTRUMENTED
+AM_TESTS_ENVIRONMENT += INSTRUMENTED=yes; export INSTRUMENTED;
+endif

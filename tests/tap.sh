@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# TAP for tests in bash: source this, then
+#
+#	check "what must hold" COMMAND...	passes if COMMAND succeeds
+#	refuse "what must not" COMMAND...	passes if COMMAND fails
+#	is "$got" "$want" "what is compared"
+#	skip "what" "why"
+#	done_testing
+#
+# What a command printed is shown only if its check failed. Each of them
+# returns whether it passed.
+
+tap_run=0
+tap_failed=0
+
+diag() { printf '%s\n' "$*" | sed 's/^/# /'; }
+
+pass() {
+	tap_run=$((tap_run + 1))
+	printf 'ok %d - %s\n' "$tap_run" "$1"
+}
+
+fail() {
+	tap_run=$((tap_run + 1))
+	tap_failed=$((tap_failed + 1))
+	printf 'not ok %d - %s\n' "$tap_run" "$1"
+	diag "failed at ${BASH_SOURCE[2]:-?}:${BASH_LINENO[1]:-?}"
+	return 1
+}
+
+check() {
+	local what=$1 output status
+	shift
+	output=$("$@" 2>&1 </dev/null)
+	status=$?
+	if [ "$status" -eq 0 ]; then
+		pass "$what"
+	else
+		fail "$what"
+		diag "status $status of: $*"
+		[ -z "$output" ] || diag "$output"
+		return 1
+	fi
+}
+
+refuse() {
+	local what=$1 output
+	shift
+	if output=$("$@" 2>&1 </dev/null); then
+		fail "$what"
+		diag "succeeded, and should not have: $*"
+		[ -z "$output" ] || diag "$output"
+		return 1
+	fi
+	pass "$what"
+}
+
+is() {
+	if [ "$1" = "$2" ]; then
+		pass "$3"
+	else
+		fail "$3"
+		diag "got:  $1"
+		diag "want: $2"
+		return 1
+	fi
+}
+
+skip() {
+	tap_run=$((tap_run + 1))
+	printf 'ok %d # SKIP %s: %s\n' "$tap_run" "$1" "$2"
+}
+
+skip_all() {
+	printf '1..0 # SKIP %s\n' "$1"
+	exit 0
+}
+
+bail_out() {
+	printf 'Bail out! %s\n' "$1"
+	exit 1
+}
+
+# A script without checks fails, too.
+done_testing() {
+	printf '1..%d\n' "$tap_run"
+	[ "$tap_run" -gt 0 ] && [ "$tap_failed" -eq 0 ]
+	exit
+}
