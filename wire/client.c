@@ -11,7 +11,7 @@
 
 enum field {
 	MAGIC = 1 << 0,
-	VERSION = 1 << 1,
+	PROTOCOL = 1 << 1,	/* field version; VERSION is a macro of the build */
 	NODE = 1 << 2,
 	NUMBER = 1 << 3,
 	HANDLE = 1 << 4,
@@ -30,7 +30,7 @@ enum field {
 };
 
 static const uint32_t message_fields[CLIENT_TYPE_COUNT] = {
-	[CLIENT_HELLO] = MAGIC | VERSION,
+	[CLIENT_HELLO] = MAGIC | PROTOCOL,
 	[CLIENT_OPEN_FD] = NUMBER,
 	[CLIENT_OPEN_NAME] = NUMBER | NAMES,
 	[CLIENT_CLOSE] = NUMBER | HANDLE,
@@ -39,7 +39,7 @@ static const uint32_t message_fields[CLIENT_TYPE_COUNT] = {
 	[CLIENT_UNLOCK] = NUMBER | HANDLE | KIND | OWNER_KEY | RANGE,
 	[CLIENT_CANCEL] = NUMBER,
 	[CLIENT_COMMAND] = NUMBER | TEXT,
-	[CLIENT_WELCOME] = VERSION | NODE,
+	[CLIENT_WELCOME] = PROTOCOL | NODE,
 	[CLIENT_RESULT] = NUMBER | RESULT | HANDLE | TOKEN,
 	[CLIENT_TESTED] = NUMBER | RESULT | HELD | OWNER | RANGE | MODE,
 	[CLIENT_TEXT] = NUMBER | RESULT | MORE | TEXT,
@@ -135,7 +135,7 @@ static void put_fields(struct writer *c, const struct client_message *m, uint32_
 {
 	if (fields & MAGIC)
 		put_u32(c, m->magic);
-	if (fields & VERSION)
+	if (fields & PROTOCOL)
 		put_u32(c, m->version);
 	if (fields & NODE)
 		put_u32(c, m->node);
@@ -175,7 +175,7 @@ static void get_fields(struct reader *c, struct client_message *m, uint32_t fiel
 {
 	if (fields & MAGIC)
 		m->magic = get_u32(c);
-	if (fields & VERSION)
+	if (fields & PROTOCOL)
 		m->version = get_u32(c);
 	if (fields & NODE)
 		m->node = get_u32(c);
