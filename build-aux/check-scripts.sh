@@ -16,8 +16,8 @@ scripts() {
 		-o -type f -print | sort |
 		while read -r f; do
 			case ${f##*/} in
-			configure | libtool | ltmain.sh | tap-driver.sh | test-driver | compile | depcomp | install-sh | \
-				missing | ar-lib | config.guess | config.sub | config.status | "*~") continue ;;
+			configure | libtool | ltmain.sh | tap-driver.sh | test-driver | compile | depcomp) continue ;;
+			install-sh | missing | ar-lib | config.guess | config.sub | config.status | *~) continue ;;
 			esac
 			case $(head -c 60 "$f" 2>/dev/null | head -n 1 | tr -d '\0') in
 			'#!'*bash* | '#!/bin/sh'*) echo "$f" ;;
