@@ -39,31 +39,29 @@ static inline void put_u8(struct writer *w, uint8_t value)
 	put_bytes(w, &value, 1);
 }
 
+/* Little-endian, in @size bytes. */
+static inline void put_fixed(struct writer *w, uint64_t value, size_t size)
+{
+	uint8_t bytes[8];
+
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (uint8_t)(value >> (8 * i));
+	put_bytes(w, bytes, size);
+}
+
 static inline void put_u16(struct writer *w, uint16_t value)
 {
-	uint8_t bytes[2];
-
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(value >> (8 * i));
-	put_bytes(w, bytes, sizeof(bytes));
+	put_fixed(w, value, 2);
 }
 
 static inline void put_u32(struct writer *w, uint32_t value)
 {
-	uint8_t bytes[4];
-
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(value >> (8 * i));
-	put_bytes(w, bytes, sizeof(bytes));
+	put_fixed(w, value, 4);
 }
 
 static inline void put_u64(struct writer *w, uint64_t value)
 {
-	uint8_t bytes[8];
-
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(value >> (8 * i));
-	put_bytes(w, bytes, sizeof(bytes));
+	put_fixed(w, value, 8);
 }
 
 /* LEB128: seven bits a byte, lowest first; the top bit says that more follow. */
@@ -96,31 +94,29 @@ static inline uint8_t get_u8(struct reader *r)
 	return bytes ? *bytes : 0;
 }
 
+static inline uint64_t get_fixed(struct reader *r, size_t size)
+{
+	const uint8_t *bytes = get_bytes(r, size);
+	uint64_t value = 0;
+
+	for (size_t i = 0; bytes && i < size; i++)
+		value |= (uint64_t)bytes[i] << (8 * i);
+	return value;
+}
+
 static inline uint16_t get_u16(struct reader *r)
 {
-	const uint8_t *bytes = get_bytes(r, 2);
-
-	return bytes ? (uint16_t)(bytes[0] | bytes[1] << 8) : 0;
+	return (uint16_t)get_fixed(r, 2);
 }
 
 static inline uint32_t get_u32(struct reader *r)
 {
-	const uint8_t *bytes = get_bytes(r, 4);
-	uint32_t value = 0;
-
-	for (unsigned i = 0; bytes && i < 4; i++)
-		value |= (uint32_t)bytes[i] << (8 * i);
-	return value;
+	return (uint32_t)get_fixed(r, 4);
 }
 
 static inline uint64_t get_u64(struct reader *r)
 {
-	const uint8_t *bytes = get_bytes(r, 8);
-	uint64_t value = 0;
-
-	for (unsigned i = 0; bytes && i < 8; i++)
-		value |= (uint64_t)bytes[i] << (8 * i);
-	return value;
+	return get_fixed(r, 8);
 }
 
 /*

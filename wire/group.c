@@ -226,7 +226,7 @@ int wire_put_op(struct wire_writer *w, const struct belay_op *op)
 	if (c.error != 0)
 		return c.error;
 
-	w->at = (size_t)(c.at - w->buf);
+	message_grow(w, &c);
 	if (fields & KEY) {
 		w->key = op->key;
 		w->has_key = true;
@@ -315,7 +315,7 @@ int wire_frame_begin(struct wire_writer *w, void *buf, size_t size, const struct
 		put_u64(&c, frame->ack[i].incarnation);
 		put_varint(&c, frame->ack[i].seq);
 	}
-	return message_begun(w, &c, buf, size, frame->node);
+	return message_begun(w, &c, buf, frame->node);
 }
 
 int wire_frame_open(struct wire_reader *r, const void *buf, size_t size, struct belay_frame *ret_frame)

@@ -5,6 +5,9 @@
 
 static const uint8_t magic[4] = { 'B', 'L', 'Y', 'G' };
 
+/* Magic, version and type stay what and where they are in all versions. */
+#define SIZE_AT (sizeof(magic) + 2)
+
 int wire_message_type(const void *buf, size_t size, enum wire_message *ret_type)
 {
 	struct reader c = { .at = buf, .end = (const uint8_t *)buf + size };
@@ -24,41 +27,51 @@ int wire_message_type(const void *buf, size_t size, enum wire_message *ret_type)
 
 struct writer message_begin(void *buf, size_t size, enum wire_message type)
 {
-	struct writer c = { .at = buf, .end = (uint8_t *)buf + size };
+	struct writer c = {
+		.at = buf,
+		.end = (uint8_t *)buf + (size < WIRE_MESSAGE_MAX ? size : WIRE_MESSAGE_MAX),
+	};
 
 	put_bytes(&c, magic, sizeof(magic));
 	put_u8(&c, WIRE_VERSION);
 	put_u8(&c, (uint8_t)type);
+	put_u16(&c, 0);
 	return c;
 }
 
-int message_begun(struct wire_writer *ret_w, const struct writer *c, void *buf, size_t size,
-		  uint32_t node)
+int message_begun(struct wire_writer *ret_w, const struct writer *c, void *buf, uint32_t node)
 {
 	if (c->error != 0)
 		return c->error;
 	*ret_w = (struct wire_writer){
 		.buf = buf,
-		.size = size,
-		.at = (size_t)(c->at - (uint8_t *)buf),
+		.size = (size_t)(c->end - (uint8_t *)buf),
 		.node = node,
 	};
+	message_grow(ret_w, c);
 	return 0;
+}
+
+void message_grow(struct wire_writer *w, const struct writer *c)
+{
+	struct writer size = { .at = w->buf + SIZE_AT, .end = w->buf + w->size };
+
+	w->at = (size_t)(c->at - w->buf);
+	put_u16(&size, (uint16_t)w->at);
 }
 
 int message_open(struct reader *ret_c, const void *buf, size_t size, enum wire_message type)
 {
+	struct reader c = { .at = buf, .end = (const uint8_t *)buf + size };
 	enum wire_message found;
 	int r = wire_message_type(buf, size, &found);
 
 	if (r < 0)
 		return r;
-	if (found != type)
+	(void)get_bytes(&c, SIZE_AT);
+	if (found != type || get_u16(&c) != size || size > WIRE_MESSAGE_MAX)
 		return -EBADMSG;
-	*ret_c = (struct reader){
-		.at = (const uint8_t *)buf + sizeof(magic) + 2,
-		.end = (const uint8_t *)buf + size,
-	};
+	*ret_c = c;
 	return 0;
 }
 

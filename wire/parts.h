@@ -9,12 +9,15 @@
 #include "wire/cursor.h"
 #include "wire/wire.h"
 
-/* Start a message of that type in buf, and the way back: what was written so far is the message. */
+/*
+ * A message is begun, its head follows, and what the cursor holds by then is
+ * a message of its own; each part that is put behind it lets it grow.
+ */
 struct writer message_begin(void *buf, size_t size, enum wire_message type);
-int message_begun(struct wire_writer *ret_w, const struct writer *c, void *buf, size_t size,
-		  uint32_t node);
+int message_begun(struct wire_writer *ret_w, const struct writer *c, void *buf, uint32_t node);
+void message_grow(struct wire_writer *w, const struct writer *c);
 
-/* Start to read a message that must be of that type. */
+/* Start to read a message, which must be of that type and whole. */
 int message_open(struct reader *ret_c, const void *buf, size_t size, enum wire_message type);
 
 bool key_equal(const struct belay_key *a, const struct belay_key *b);

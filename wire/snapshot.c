@@ -235,7 +235,7 @@ int wire_put_record(struct wire_writer *w, const struct belay_record *record)
 	put_fields(&c, record, fields);
 	if (c.error != 0)
 		return c.error;
-	w->at = (size_t)(c.at - w->buf);
+	message_grow(w, &c);
 	return 0;
 }
 
@@ -287,7 +287,7 @@ int wire_snapshot_begin(struct wire_writer *w, void *buf, size_t size,
 	put_varint(&c, head->place);
 	put_varint(&c, head->part);
 	put_u8(&c, head->last ? SNAPSHOT_LAST : 0);
-	return message_begun(w, &c, buf, size, head->node);
+	return message_begun(w, &c, buf, head->node);
 }
 
 int wire_snapshot_open(struct wire_reader *r, const void *buf, size_t size,

@@ -18,7 +18,10 @@
 
 #define WIRE_VERSION 1
 
-/* corosync stalls on messages above about 48 KB (measured, udpu). */
+/*
+ * No message is longer, whatever the size of the buffer it is written to:
+ * corosync stalls on messages above about 48 KB (measured, udpu).
+ */
 #define WIRE_MESSAGE_MAX (32u * 1024)
 
 enum wire_message {

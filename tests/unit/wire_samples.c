@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tests/unit/wire_samples.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define INODE { .lockspace = 0x5eed1234, .id = "0123456789abcde" }
+#define NAMED { .lockspace = 1, .id = { 0xff, 0xff, 0xff } }
+#define HIGHEST { .lockspace = UINT32_MAX, .id = { \
+	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, \
+	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff } }
+#define PROCESS { .node = 1, .client = 7, .pid = 4711 }
+#define FILE_OWNER { .node = 1, .client = 300, .key = 0x123456789, .pid = 1, .kind = BELAY_KIND_OFD }
+#define ALONE { .node = 1, .incarnation = 2, .seq = 3 }
+
+const struct frame_sample frame_samples[] = {
+	{
+		.name = "nothing but a head",
+		.frame = ALONE,
+		.hex = "424c594701001400 010200000000000000000300",
+	}, {
+		.name = "asks, and acknowledges three",
+		.frame = {
+			.node = 2, .incarnation = 0x1122334455667788, .seq = 1, .ask = true,
+			.ack_count = 3, .ack = {
+				{ .node = 1, .incarnation = 5, .seq = 127 },
+				{ .node = 2, .incarnation = 0x1122334455667788, .seq = 0 },
+				{ .node = 300, .incarnation = 0, .seq = 128 },
+			},
+		},
+		.hex = "424c594701003400 "
+		       "0288776655443322110101030105000000000000007f02887766554433221100ac0200000000"
+		       "000000008001",
+	}, {
+		.name = "the highest values of a head",
+		.frame = {
+			.node = UINT32_MAX, .incarnation = UINT64_MAX, .seq = UINT64_MAX, .ask = true,
+			.ack_count = 1, .ack = {
+				{ .node = UINT32_MAX, .incarnation = UINT64_MAX, .seq = UINT64_MAX },
+			},
+		},
+		.hex = "424c594701003800 "
+		       "ffffffff0fffffffffffffffff01ffffffffffffffffff0101ffffffff0fffffffffffffffff"
+		       "ffffffffffffffffff01",
+	}, {
+		.name = "REQ: a process locks a byte",
+		.frame = ALONE, .op_count = 1, .op = { {
+			.type = BELAY_OP_REQ, .request = 9, .key = INODE, .owner = PROCESS,
+			.range = { 100, 100 }, .mode = BELAY_MODE_EX, .wait = true,
+		} },
+		.hex = "424c594701003100 010200000000000000000300 "
+		       "0003093412ed5e303132333435363738396162636465000700e7246401",
+	}, {
+		.name = "REQ: an open file tests all of it",
+		.frame = ALONE, .op_count = 1, .op = { {
+			.type = BELAY_OP_REQ, .request = 1, .key = INODE, .owner = FILE_OWNER,
+			.range = { 0, BELAY_OFFSET_MAX }, .test = true,
+		} },
+		.hex = "424c594701003500 010200000000000000000300 "
+		       "0044013412ed5e30313233343536373839616263646500ac0289cf959a12010000",
+	}, {
+		.name = "REQ: the highest values",
+		.frame = { .node = UINT32_MAX, .incarnation = 1, .seq = 1 }, .op_count = 1, .op = { {
+			.type = BELAY_OP_REQ, .request = UINT32_MAX, .key = HIGHEST,
+			.owner = { .node = UINT32_MAX, .client = UINT32_MAX, .key = UINT64_MAX,
+				   .pid = UINT32_MAX, .kind = BELAY_KIND_FLOCK },
+			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
+			.mode = BELAY_MODE_EX, .wait = true, .test = true,
+		} },
+		.hex = "424c594701005100 ffffffff0f0100000000000000000100 "
+		       "0087ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffff0fffffffffffff"
+		       "ffffff01ffffffff0fffffffffffffffff7f00",
+	}, {
+		.name = "REL: all but the last byte of a file",
+		.frame = ALONE, .op_count = 1, .op = { {
+			.type = BELAY_OP_REL, .key = NAMED, .owner = FILE_OWNER,
+			.range = { 0, BELAY_OFFSET_MAX - 1 },
+		} },
+		.hex = "424c594701003c00 010200000000000000000300 "
+		       "014001000000ffffff00000000000000000000000000ac0289cf959a120100ffffffffffffff"
+		       "ff7f",
+	}, {
+		.name = "REL and REQ of one key, then of another, and of the first again",
+		.frame = ALONE, .op_count = 4, .op = {
+			{ .type = BELAY_OP_REL, .key = INODE, .owner = PROCESS, .range = { 0, 0 } },
+			{ .type = BELAY_OP_REQ, .request = 10, .key = INODE, .owner = PROCESS,
+			  .range = { 1, 1 }, .mode = BELAY_MODE_EX, .wait = true },
+			{ .type = BELAY_OP_IDLE, .key = NAMED, .epoch = 4 },
+			{ .type = BELAY_OP_IDLE, .key = INODE, .epoch = 5 },
+		},
+		.hex = "424c594701006700 010200000000000000000300 "
+		       "01003412ed5e303132333435363738396162636465000700e7240001 00230a0700e7240101 "
+		       "080001000000ffffff0000000000000000000000000004 "
+		       "08003412ed5e3031323334353637383961626364650005",
+	}, {
+		.name = "the last key outlives ops that have none",
+		.frame = ALONE, .op_count = 3, .op = {
+			{ .type = BELAY_OP_CLAIM, .key = INODE, .epoch = 1 },
+			{ .type = BELAY_OP_CANCEL, .request = 2 },
+			{ .type = BELAY_OP_CLAIM, .key = INODE, .epoch = 3 },
+		},
+		.hex = "424c594701003100 010200000000000000000300 "
+		       "07003412ed5e3031323334353637383961626364650001 020002 072003",
+	}, {
+		.name = "CANCEL",
+		.frame = ALONE, .op_count = 2, .op = {
+			{ .type = BELAY_OP_CANCEL, .request = 0 },
+			{ .type = BELAY_OP_CANCEL, .request = UINT32_MAX },
+		},
+		.hex = "424c594701001e00 010200000000000000000300 020000 0200ffffffff0f",
+	}, {
+		.name = "BUSY: nobody in the way",
+		.frame = ALONE, .op_count = 1, .op = { {
+			.type = BELAY_OP_BUSY, .node = 2, .request = 300,
+		} },
+		.hex = "424c594701001900 010200000000000000000300 030002ac02",
+	}, {
+		.name = "BUSY: held by another node",
+		.frame = ALONE, .op_count = 1, .op = { {
+			.type = BELAY_OP_BUSY, .node = 2, .request = 300, .held = true,
+			.owner = { .node = 3, .client = 4, .key = 5, .pid = 6, .kind = BELAY_KIND_FLOCK },
+			.range = { 4096, 8191 }, .mode = BELAY_MODE_EX,
+		} },
+		.hex = "424c594701002100 010200000000000000000300 038902ac020304050680208020",
+	}, {
+		.name = "a resource given up: HELD, WAITING, RELINQ",
+		.frame = ALONE, .op_count = 3, .op = {
+			{ .type = BELAY_OP_HELD, .key = INODE, .owner = PROCESS,
+			  .range = { 10, 19 }, .mode = BELAY_MODE_EX },
+			{ .type = BELAY_OP_WAITING, .key = INODE, .owner = FILE_OWNER, .request = 77,
+			  .range = { 10, 10 }, .wait = true },
+			{ .type = BELAY_OP_RELINQ, .key = INODE, .epoch = 128, .token = 0x123456 },
+		},
+		.hex = "424c594701004400 010200000000000000000300 "
+		       "04013412ed5e303132333435363738396162636465000700e7240a0a "
+		       "05624dac0289cf959a12010a01 06208001d6e848",
+	}, {
+		.name = "WAITING: a try and a test",
+		.frame = ALONE, .op_count = 2, .op = {
+			{ .type = BELAY_OP_WAITING, .key = INODE, .owner = PROCESS, .request = 1,
+			  .range = { 10, 10 }, .mode = BELAY_MODE_EX },
+			{ .type = BELAY_OP_WAITING, .key = INODE, .owner = PROCESS, .request = 2,
+			  .range = { 10, 10 }, .test = true },
+		},
+		.hex = "424c594701003a00 010200000000000000000300 "
+		       "0501013412ed5e303132333435363738396162636465000700e7240a01 0524020700e7240a01",
+	}, {
+		.name = "RELINQ, CLAIM, IDLE: the highest values",
+		.frame = ALONE, .op_count = 3, .op = {
+			{ .type = BELAY_OP_RELINQ, .key = HIGHEST, .epoch = UINT64_MAX, .token = UINT64_MAX },
+			{ .type = BELAY_OP_CLAIM, .key = HIGHEST, .epoch = UINT64_MAX },
+			{ .type = BELAY_OP_IDLE, .key = HIGHEST, .epoch = UINT64_MAX },
+		},
+		.hex = "424c594701005600 010200000000000000000300 "
+		       "0600ffffffffffffffffffffffffffffffffffffffffffffffffffffffffff01ffffffffffff"
+		       "ffffff01 0720ffffffffffffffffff01 0820ffffffffffffffffff01",
+	}, {
+		.name = "CLIENT_GONE",
+		.frame = ALONE, .op_count = 2, .op = {
+			{ .type = BELAY_OP_CLIENT_GONE, .owner = { .node = 1 } },
+			{ .type = BELAY_OP_CLIENT_GONE, .owner = { .node = 1, .client = UINT32_MAX } },
+		},
+		.hex = "424c594701001e00 010200000000000000000300 090000 0900ffffffff0f",
+	}, {
+		.name = "HELLO: synced and not",
+		.frame = ALONE, .op_count = 2, .op = {
+			{ .type = BELAY_OP_HELLO, .synced = true, .token = 1000,
+			  .limits = { 1000000, 2000000, 100000, 10000 } },
+			{ .type = BELAY_OP_HELLO, .token = UINT64_MAX,
+			  .limits = { UINT32_MAX, 1, 1, 1 } },
+		},
+		.hex = "424c594701003700 010200000000000000000300 0a10c0843d80897aa08d06904ee807 "
+		       "0a00ffffffff0f010101ffffffffffffffffff01",
+	}, {
+		.name = "a cluster starts: SYNCED, START",
+		.frame = ALONE, .op_count = 3, .op = {
+			{ .type = BELAY_OP_SYNCED },
+			{ .type = BELAY_OP_START, .members = 1 },
+			{ .type = BELAY_OP_START, .token = UINT64_MAX, .members = BELAY_NODES_MAX },
+		},
+		.hex = "424c594701002800 010200000000000000000300 0b00 0c000001 "
+		       "0c00ffffffffffffffffff018001",
+	}, {
+		.name = "FENCED: a life, and a node never met",
+		.frame = ALONE, .op_count = 2, .op = {
+			{ .type = BELAY_OP_FENCED, .node = UINT32_MAX, .incarnation = 0x0102030405060708 },
+			{ .type = BELAY_OP_FENCED, .node = 1 },
+		},
+		.hex = "424c594701002e00 010200000000000000000300 0d00ffffffff0f0807060504030201 "
+		       "0d00010000000000000000",
+	}, {
+		.name = "DIGEST, LEAVE",
+		.frame = ALONE, .op_count = 3, .op = {
+			{ .type = BELAY_OP_DIGEST, .place = 16384, .hash = 0xfedcba9876543210 },
+			{ .type = BELAY_OP_DIGEST, .place = UINT64_MAX },
+			{ .type = BELAY_OP_LEAVE },
+		},
+		.hex = "424c594701003700 010200000000000000000300 0f008080011032547698badcfe "
+		       "0f00ffffffffffffffffff010000000000000000 0e00",
+	},
+};
+const unsigned frame_sample_count = COUNT_OF(frame_samples);
+
+#define CHUNK { .node = 1, .incarnation = 2, .to = 3, .to_incarnation = 4, .place = 5 }
+
+const struct snapshot_sample snapshot_samples[] = {
+	{
+		.name = "nothing but a head",
+		.head = CHUNK,
+		.hex = "424c594701011d00 010200000000000000030400000000000000050000",
+	}, {
+		.name = "the highest values of a head",
+		.head = {
+			.node = UINT32_MAX, .incarnation = UINT64_MAX, .to = UINT32_MAX,
+			.to_incarnation = UINT64_MAX, .place = UINT64_MAX, .part = UINT32_MAX,
+			.last = true,
+		},
+		.hex = "424c594701013200 "
+		       "ffffffff0fffffffffffffffffffffffff0fffffffffffffffffffffffffffffffffff01ffff"
+		       "ffff0f01",
+	}, {
+		.name = "CORE, NODEs",
+		.head = CHUNK, .record_count = 6, .record = {
+			{ .type = BELAY_RECORD_CORE, .place = 5, .token = 1000, .epoch = 20, .queue = 300 },
+			{ .type = BELAY_RECORD_NODE, .node = 1, .standing = BELAY_NODE_MEMBER,
+			  .synced = true, .incarnation = 2, .seq = 16384 },
+			{ .type = BELAY_RECORD_NODE, .node = 2, .standing = BELAY_NODE_LEFT,
+			  .incarnation = 3, .seq = 1 },
+			{ .type = BELAY_RECORD_NODE, .node = 3, .standing = BELAY_NODE_UNSEEN },
+			{ .type = BELAY_RECORD_NODE, .node = 4, .standing = BELAY_NODE_CLOSED,
+			  .incarnation = 3, .seq = 1 },
+			{ .type = BELAY_RECORD_OWNER, .number = 0, .owner = PROCESS },
+		},
+		.hex = "424c594701015f00 010200000000000000030400000000000000050000 000005e80714ac02 "
+		       "0130010200000000000000808001 014002030000000000000001 010003000000000000000000 "
+		       "016004030000000000000001 020000010700e724",
+	}, {
+		.name = "RESOURCEs",
+		.head = CHUNK, .record_count = 4, .record = {
+			{ .type = BELAY_RECORD_RESOURCE, .number = 0, .key = INODE, .epoch = 1,
+			  .state = BELAY_STATE_UNOWNED },
+			{ .type = BELAY_RECORD_RESOURCE, .number = 1, .key = NAMED, .epoch = 2,
+			  .state = BELAY_STATE_OWNED, .node = 1, .user = 1, .streak = 5 },
+			{ .type = BELAY_RECORD_RESOURCE, .number = 128, .key = NAMED, .epoch = 300,
+			  .state = BELAY_STATE_RECALL, .node = 2, .user = 1, .streak = 1, .backoff = 3 },
+			{ .type = BELAY_RECORD_RESOURCE, .number = 129, .key = NAMED, .epoch = 300,
+			  .state = BELAY_STATE_ARB, .user = 2, .streak = 200, .backoff = 31 },
+		},
+		.hex = "424c594701019200 010200000000000000030400000000000000050000 "
+		       "0300003412ed5e303132333435363738396162636465000001000000 "
+		       "03200101000000ffffff000000000000000000000000000102010500 "
+		       "0340800101000000ffffff0000000000000000000000000002ac02010103 "
+		       "0360810101000000ffffff0000000000000000000000000000ac0202c8011f",
+	}, {
+		.name = "LOCKs, WAITERs, END",
+		.head = CHUNK, .record_count = 5, .record = {
+			{ .type = BELAY_RECORD_LOCK, .resource_number = 1000, .owner_number = 50,
+			  .range = { 4096, 8191 }, .mode = BELAY_MODE_EX },
+			{ .type = BELAY_RECORD_LOCK, .resource_number = 1000, .owner_number = 51,
+			  .range = { 0, BELAY_OFFSET_MAX }, .staged = true },
+			{ .type = BELAY_RECORD_WAITER, .resource_number = 1001, .owner_number = 51,
+			  .range = { 1, 1 }, .mode = BELAY_MODE_EX, .request = 9, .wait = true,
+			  .queue = 301 },
+			{ .type = BELAY_RECORD_WAITER, .resource_number = 1001, .owner_number = 52,
+			  .range = { 1, 1 }, .request = 10, .test = true, .staged = true, .queue = 302 },
+			{ .type = BELAY_RECORD_END, .hash = 0xfedcba9876543210, .count = 1000000 },
+		},
+		.hex = "424c594701014e00 010200000000000000030400000000000000050000 0401e8073280208020 "
+		       "0408e807330000 0503e90733010109ad02 050ce9073401010aae02 "
+		       "06001032547698badcfec0843d",
+	}, {
+		.name = "the highest values of the first records",
+		.head = CHUNK, .record_count = 4, .record = {
+			{ .type = BELAY_RECORD_CORE, .place = UINT64_MAX, .token = UINT64_MAX,
+			  .epoch = UINT64_MAX, .queue = UINT64_MAX },
+			{ .type = BELAY_RECORD_NODE, .node = UINT32_MAX, .standing = BELAY_NODE_CLOSED,
+			  .synced = true, .incarnation = UINT64_MAX, .seq = UINT64_MAX },
+			{ .type = BELAY_RECORD_OWNER, .number = UINT32_MAX,
+			  .owner = { .node = UINT32_MAX, .client = UINT32_MAX, .key = UINT64_MAX,
+				     .pid = UINT32_MAX, .kind = BELAY_KIND_FLOCK } },
+			{ .type = BELAY_RECORD_RESOURCE, .number = UINT32_MAX, .key = HIGHEST,
+			  .state = BELAY_STATE_ARB, .node = UINT32_MAX, .epoch = UINT64_MAX,
+			  .user = UINT32_MAX, .streak = UINT32_MAX, .backoff = 31 },
+		},
+		.hex = "424c59470101b500 010200000000000000030400000000000000050000 "
+		       "0000ffffffffffffffffff01ffffffffffffffffff01ffffffffffffffffff01ffffffffffff"
+		       "ffffff01 0170ffffffff0fffffffffffffffffffffffffffffffffff01 "
+		       "0240ffffffff0fffffffff0fffffffff0fffffffffffffffffff01ffffffff0f "
+		       "0360ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffff0fffffffffffff"
+		       "ffffff01ffffffff0fffffffff0f1f",
+	}, {
+		.name = "the highest values of the last records",
+		.head = CHUNK, .record_count = 3, .record = {
+			{ .type = BELAY_RECORD_LOCK, .resource_number = UINT32_MAX,
+			  .owner_number = UINT32_MAX, .range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
+			  .mode = BELAY_MODE_EX, .staged = true },
+			{ .type = BELAY_RECORD_WAITER, .resource_number = UINT32_MAX,
+			  .owner_number = UINT32_MAX,
+			  .range = { BELAY_OFFSET_MAX - 1, BELAY_OFFSET_MAX - 1 },
+			  .mode = BELAY_MODE_EX, .request = UINT32_MAX, .wait = true, .test = true,
+			  .staged = true, .queue = UINT64_MAX },
+			{ .type = BELAY_RECORD_END, .hash = UINT64_MAX, .count = UINT64_MAX },
+		},
+		.hex = "424c594701016c00 010200000000000000030400000000000000050000 "
+		       "0409ffffffff0fffffffff0fffffffffffffffff7f00 "
+		       "050fffffffff0fffffffff0ffeffffffffffffff7f01ffffffff0fffffffffffffffffff01 "
+		       "0600ffffffffffffffffffffffffffffffffff01",
+	},
+};
+const unsigned snapshot_sample_count = COUNT_OF(snapshot_samples);
+
+#define TEXT(string) .text = (string), .text_size = sizeof(string) - 1
+#define TEXT2(string) .text2 = (string), .text2_size = sizeof(string) - 1
+
+const struct client_sample client_samples[] = {
+	{
+		.name = "HELLO",
+		.message_count = 1, .message = { {
+			.type = CLIENT_HELLO, .magic = CLIENT_MAGIC, .version = CLIENT_VERSION,
+		} },
+		.hex = "0c000000 424c415901000000",
+	}, {
+		.name = "WELCOME",
+		.message_count = 1, .message = { {
+			.type = CLIENT_WELCOME, .version = CLIENT_VERSION, .node = 0x01020304,
+		} },
+		.hex = "0c000900 0100000004030201",
+	}, {
+		.name = "OPEN_FD",
+		.message_count = 1, .message = { { .type = CLIENT_OPEN_FD, .number = 1 } },
+		.hex = "08000100 01000000",
+	}, {
+		.name = "OPEN_NAME: of a lockspace, and of the default",
+		.message_count = 2, .message = {
+			{ .type = CLIENT_OPEN_NAME, .number = 2, TEXT("batch"), TEXT2("nightly run") },
+			{ .type = CLIENT_OPEN_NAME, .number = 3, TEXT(""), TEXT2("x") },
+		},
+		.hex = "1c000200 02000000050062617463680b006e696768746c792072756e 0d000200 "
+		       "030000000000010078",
+	}, {
+		.name = "LOCKs and an UNLOCK in one packet",
+		.message_count = 3, .message = {
+			{ .type = CLIENT_UNLOCK, .handle = 5, .kind = BELAY_KIND_POSIX,
+			  .range = { 10, 19 } },
+			{ .type = CLIENT_LOCK, .number = 4, .handle = 5, .kind = BELAY_KIND_POSIX,
+			  .mode = BELAY_MODE_EX, .wait = true, .range = { 20, 29 } },
+			{ .type = CLIENT_LOCK, .number = 5, .handle = 6, .kind = BELAY_KIND_FLOCK,
+			  .mode = BELAY_MODE_SH, .key = 6, .range = { 0, BELAY_OFFSET_MAX } },
+		},
+		.hex = "25000600 00000000050000000000000000000000000a000000000000001300000000000000 "
+		       "27000400 0400000005000000000101000000000000000014000000000000001d00000000000000 "
+		       "27000400 050000000600000002000006000000000000000000000000000000ffffffffffffff7f",
+	}, {
+		.name = "TEST",
+		.message_count = 1, .message = { {
+			.type = CLIENT_TEST, .number = 6, .handle = 6, .kind = BELAY_KIND_OFD,
+			.mode = BELAY_MODE_EX, .key = 6, .range = { 1, 2 },
+		} },
+		.hex = "26000500 06000000060000000101060000000000000001000000000000000200000000000000",
+	}, {
+		.name = "the highest values of a LOCK",
+		.message_count = 1, .message = { {
+			.type = CLIENT_LOCK, .number = UINT32_MAX, .handle = UINT32_MAX,
+			.kind = BELAY_KIND_FLOCK, .mode = BELAY_MODE_EX, .wait = true, .key = UINT64_MAX,
+			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
+		} },
+		.hex = "27000400 ffffffffffffffff020101ffffffffffffffffffffffffffffff7fffffffffffffff7f",
+	}, {
+		.name = "CANCEL, CLOSE",
+		.message_count = 2, .message = {
+			{ .type = CLIENT_CANCEL, .number = 4 },
+			{ .type = CLIENT_CLOSE, .number = 7, .handle = 5 },
+		},
+		.hex = "08000700 04000000 0c000300 0700000005000000",
+	}, {
+		.name = "COMMAND",
+		.message_count = 1, .message = { { .type = CLIENT_COMMAND, .number = 8, TEXT("status") } },
+		.hex = "10000800 080000000600737461747573",
+	}, {
+		.name = "RESULT: granted, and refused",
+		.message_count = 2, .message = {
+			{ .type = CLIENT_RESULT, .number = 4, .handle = 5, .token = 0x1122334455667788 },
+			{ .type = CLIENT_RESULT, .number = 5, .result = -EAGAIN },
+		},
+		.hex = "18000a00 0400000005000000000000008877665544332211 18000a00 "
+		       "0500000000000000f5ffffff0000000000000000",
+	}, {
+		.name = "TESTED: held, and free",
+		.message_count = 2, .message = {
+			{ .type = CLIENT_TESTED, .number = 6, .held = true, .mode = BELAY_MODE_EX,
+			  .owner = { .node = 1, .client = 2, .key = 3, .pid = 4, .kind = BELAY_KIND_OFD },
+			  .range = { 5, 6 } },
+			{ .type = CLIENT_TESTED, .number = 7 },
+		},
+		.hex = "33000b00 "
+		       "0600000000000000010105000000000000000600000000000000010000000200000003000000"
+		       "000000000400000001 33000b00 "
+		       "0700000000000000000000000000000000000000000000000000000000000000000000000000"
+		       "000000000000000000",
+	}, {
+		.name = "TEXT in two pieces",
+		.message_count = 2, .message = {
+			{ .type = CLIENT_TEXT, .number = 8, .more = true, TEXT("{\"nodes\":") },
+			{ .type = CLIENT_TEXT, .number = 8, .result = -ENOENT, TEXT("3}") },
+		},
+		.hex = "18000c00 08000000000000000109007b226e6f646573223a 11000c00 "
+		       "08000000feffffff000200337d",
+	}, {
+		.name = "LOST, ERROR",
+		.message_count = 2, .message = {
+			{ .type = CLIENT_LOST },
+			{ .type = CLIENT_ERROR, .result = -4095, TEXT("too many clients") },
+		},
+		.hex = "04000d00 1a000e00 01f0ffff1000746f6f206d616e7920636c69656e7473",
+	},
+};
+const unsigned client_sample_count = COUNT_OF(client_samples);
+
+size_t sample_bytes(const char *hex, uint8_t *ret_bytes, size_t size)
+{
+	size_t count = 0;
+
+	while (*hex) {
+		char digits[3] = { hex[0], hex[1], 0 };
+
+		if (*hex == ' ') {
+			hex++;
+			continue;
+		}
+		if (!isxdigit((unsigned char)digits[0]) || !isxdigit((unsigned char)digits[1]) ||
+		    count == size)
+			abort();
+		ret_bytes[count++] = (uint8_t)strtoul(digits, NULL, 16);
+		hex += 2;
+	}
+	return count;
+}
