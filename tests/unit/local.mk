@@ -3,3 +3,30 @@
 check_PROGRAMS += tests/unit/test_lib_range
 TESTS += tests/unit/test_lib_range
 tests_unit_test_lib_range_SOURCES = tests/unit/test_lib_range.c lib/range.c lib/private.h
+
+check_LIBRARIES += tests/unit/libwirecheck.a
+tests_unit_libwirecheck_a_SOURCES = \
+	tests/fuzz/law.c \
+	tests/fuzz/law.h \
+	tests/unit/wire_check.c \
+	tests/unit/wire_check.h \
+	tests/unit/wire_samples.c \
+	tests/unit/wire_samples.h
+wire_test_libs = tests/unit/libwirecheck.a wire/libbelaywire.a
+wire_tests = \
+	tests/unit/test_wire_client \
+	tests/unit/test_wire_group \
+	tests/unit/test_wire_snapshot
+check_PROGRAMS += $(wire_tests)
+TESTS += $(wire_tests)
+tests_unit_test_wire_client_LDADD = $(wire_test_libs)
+tests_unit_test_wire_group_LDADD = $(wire_test_libs)
+tests_unit_test_wire_snapshot_LDADD = $(wire_test_libs)
+
+check_PROGRAMS += tests/unit/test_config tests/unit/test_cpg_parts tests/unit/test_group_local
+TESTS += tests/unit/test_config tests/unit/test_cpg_parts tests/unit/test_group_local
+tests_unit_test_config_LDADD = $(PORTS_LIBS)
+tests_unit_test_cpg_parts_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(COROSYNC_CFLAGS)
+tests_unit_test_cpg_parts_LDADD = $(PORTS_LIBS)
+tests_unit_test_group_local_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_group_local_LDADD = $(PORTS_LIBS)
