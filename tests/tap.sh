@@ -10,10 +10,13 @@
 #	done_testing
 #
 # What a command printed is shown only if its check failed. Each of them
-# returns whether it passed.
+# returns whether it passed. Commands run in this shell, so that a function
+# may set variables and start processes.
 
 tap_run=0
 tap_failed=0
+tap_file=$(mktemp) && exec {tap_fd}<>"$tap_file" && rm "$tap_file" || exit 1
+tap_file=/proc/$$/fd/$tap_fd
 
 diag() { printf '%s\n' "$*" | sed 's/^/# /'; }
 
@@ -31,27 +34,27 @@ fail() {
 }
 
 check() {
-	local what=$1 output status
+	local what=$1 status
 	shift
-	output=$("$@" 2>&1 </dev/null)
+	"$@" >"$tap_file" 2>&1 </dev/null
 	status=$?
 	if [ "$status" -eq 0 ]; then
 		pass "$what"
 	else
 		fail "$what"
 		diag "status $status of: $*"
-		[ -z "$output" ] || diag "$output"
+		sed 's/^/# /' "$tap_file"
 		return 1
 	fi
 }
 
 refuse() {
-	local what=$1 output
+	local what=$1
 	shift
-	if output=$("$@" 2>&1 </dev/null); then
+	if "$@" >"$tap_file" 2>&1 </dev/null; then
 		fail "$what"
 		diag "succeeded, and should not have: $*"
-		[ -z "$output" ] || diag "$output"
+		sed 's/^/# /' "$tap_file"
 		return 1
 	fi
 	pass "$what"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# For the tests on real corosync: a bed of this test's own, gone at its end.
+# For the tests on real corosync: a bed of this test's own, gone at its end,
+# and clients that hold locks for as long as the test says.
 : "${top_srcdir:=.}" "${top_builddir:=.}"
 # shellcheck source=tests/tap.sh
 . "$top_srcdir/tests/tap.sh"
@@ -10,6 +11,9 @@
 command -v corosync >/dev/null || skip_all "corosync is not installed"
 
 bed=$top_srcdir/tests/cluster/bed
+build=$(readlink -f "$top_builddir")
+# The programs themselves: libtool's wrappers are scripts, and a pid should be belay's.
+export BED_PATH=$build/tools/.libs:$build/tools:$build/daemon LD_LIBRARY_PATH=$build/lib/.libs
 BED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/belay-bed.XXXXXX") || bail_out "no temporary directory"
 export BED_DIR
 bed() { "$bed" "$@"; }
@@ -17,9 +21,71 @@ bed() { "$bed" "$@"; }
 clean_up() {
 	# The logs of a failed test are what is needed to understand it.
 	if [ "$tap_failed" -gt 0 ]; then
-		tail -n 30 "$BED_DIR"/n*/log/*.out "$BED_DIR"/n*/log/corosync/corosync.log 2>/dev/null | sed 's/^/# /'
+		tail -n 40 "$BED_DIR"/n*/log/*.out "$BED_DIR"/n*/log/corosync/corosync.log 2>/dev/null | sed 's/^/# /'
 	fi
 	bed down
 	rm -rf "$BED_DIR"
 }
 trap clean_up EXIT
+
+# belay NODE ARGUMENT...: the command, run on that node.
+belay() { bed exec "$1" belay "${@:2}"; }
+
+# cluster N: N nodes which serve.
+cluster() {
+	local nodes
+	mapfile -t nodes < <(seq "$1")
+	bed up "$1" && bed start belayd "${nodes[@]}" && bed wait-synced "${nodes[@]}"
+}
+
+patience=30	# seconds until something that must happen counts as not happening
+
+# eventually COMMAND...: until it succeeds; for what no event tells.
+eventually() {
+	local end=$((SECONDS + patience))
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || { echo "still not after $patience s: $*"; return 1; }
+		sleep 0.1
+	done
+}
+
+# ask HOLDER NODE NAME [OPTION...]: a client on NODE, called HOLDER here, starts
+# to wait for the lock NAME, and keeps it until "release HOLDER".
+ask() {
+	local holder=$1 node=$2 name=$3
+	shift 3
+	mkfifo "$BED_DIR/$holder.got" "$BED_DIR/$holder.end" || return 1
+	# The inner script's own dollars.
+	# shellcheck disable=SC2016
+	"$bed" exec "$node" belay lock "$name" "${@:--x}" -- \
+		bash -c 'echo got >"$1.got"; read -r _ <"$1.end"' holder "$BED_DIR/$holder" \
+		</dev/null >"$BED_DIR/$holder.log" 2>&1 &
+	echo $! >"$BED_DIR/$holder.pid"
+	# Read and write, so that nobody ever blocks on opening it.
+	eval "exec {fd_$holder}<>\"\$BED_DIR/$holder.got\""
+}
+
+# has HOLDER [SECONDS]: it has got its lock, or does within that time.
+has() {
+	local fd=fd_$1
+	[ -e "$BED_DIR/$1.has" ] || {
+		read -r -t "${2:-$patience}" -u "${!fd}" _ && : >"$BED_DIR/$1.has"
+	}
+}
+waits() { ! has "$1" 0.5; }
+hold() { ask "$@" && has "$1"; }
+
+# release HOLDER: it ends, with its command's status.
+release() {
+	# shellcheck disable=SC2016
+	timeout "$patience" bash -c 'echo >"$1"' release "$BED_DIR/$1.end"
+	wait "$(cat "$BED_DIR/$1.pid")"
+}
+
+# free NODE NAME: nobody is in the way of an exclusive lock; busy: somebody is.
+free() { belay "$1" lock "$2" -x -w 0 -- true; }
+busy() {
+	free "$@"
+	[ $? -eq 1 ]
+}
+status() { belay "$1" status --json; }
