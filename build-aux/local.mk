@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 dist_check_SCRIPTS = \
+	build-aux/check-configure.sh \
 	build-aux/check-core.sh \
 	build-aux/check-headers.sh \
 	build-aux/check-man.sh \
