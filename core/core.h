@@ -186,6 +186,7 @@ struct belay_core *belay_core_init(void *memory, const struct belay_core_config 
  * Returns 0, or a negative errno with the core unchanged and nothing emitted:
  *   -EINVAL   a local event names an impossible range, mode, kind or node
  *   -ENOLCK   no room for one more local request or owner
+ *   -ESHUTDOWN  LOCK: this node is leaving the cluster
  *   -ENOENT   CANCEL: no such request (it was answered already);
  *             FENCE: that node has not left
  *   -EBUSY    FENCE: the node is a member; LEAVE: already leaving

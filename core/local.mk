@@ -1,5 +1,23 @@
-# SPDX-License-Identifier: GPL-2.0-or-later
-noinst_LIBRARIES += core/libbelaycore.a
-core_libbelaycore_a_SOURCES = \
+# The engine: a pure state machine, no I/O (build-aux/check-core.sh proves it).
+noinst_LIBRARIES += libbelaycore.a
+libbelaycore_a_SOURCES = \
+	core/client.c \
+	core/core.c \
 	core/core.h \
+	core/deadlock.c \
+	core/deliver.c \
+	core/digest.c \
+	core/index.c \
+	core/inspect.c \
+	core/internal.h \
+	core/member.c \
+	core/pool.h \
+	core/queue.c \
+	core/request.c \
+	core/resource.c \
+	core/snapshot.c \
+	core/stable.c \
+	core/table.c \
+	core/tree.c \
+	core/tree.h \
 	core/types.h

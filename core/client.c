@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The end of a client, or of all clients of a node: what it holds and awaits
+ * goes first, all of it, and only then may others go ahead. In which order
+ * the pieces go is then of no consequence, and replicas need not agree on it.
+ */
+#include "core/internal.h"
+
+/* May this node drop the lock now? */
+static bool droppable(const struct belay_core *c, const struct lock *l, bool ordered)
+{
+	const struct resource *r = resource_at(c, l->resource);
+
+	if (c->stale)
+		return true;
+	if (resource_authority(c, r))
+		return !ordered;
+	/* Staged ones, too; but what this node has relinquished is what its RELINQ says. */
+	return ordered && !(r->state != BELAY_STATE_ARB && r->owner == c->self);
+}
+
+static bool drop_locks(struct belay_core *c, uint32_t o, bool ordered)
+{
+	bool left = false;
+	uint32_t i, next;
+
+	for (i = owner_at(c, o)->locks; i != 0; i = next) {
+		uint32_t r = lock_at(c, i)->resource;
+
+		next = lock_at(c, i)->owner_next;
+		if (!droppable(c, lock_at(c, i), ordered)) {
+			left = true;
+			continue;
+		}
+		table_remove(c, i);
+		queue_scan_later(c, r);
+		resource_touch(c, r);
+	}
+	return left;
+}
+
+/* The owner may be gone when this returns. */
+static bool drop_requests(struct belay_core *c, uint32_t o, bool ordered)
+{
+	bool left = false;
+	uint32_t i, next;
+
+	for (i = owner_at(c, o)->requests; i != 0; i = next) {
+		struct request *q = request_at(c, i);
+		uint32_t r = q->resource;
+
+		next = q->owner_next;
+		if (ordered ? q->queue == 0 || q->local : !request_withdraw(c, i)) {
+			q->orphan = true;
+			left = true;
+			continue;
+		}
+		if (ordered)
+			queue_drop(c, i);
+		queue_scan_later(c, r);
+		index_request_free(c, i);
+	}
+	return left;
+}
+
+bool client_release(struct belay_core *c, uint32_t client, bool ordered)
+{
+	uint32_t o, next;
+	bool left = false;
+
+	for (o = client_at(c, client)->owners; o != 0; o = next) {
+		next = owner_at(c, o)->client_next;
+		left |= drop_locks(c, o, ordered);
+		if (owner_at(c, o)->requests != 0)
+			left |= drop_requests(c, o, ordered);
+		else
+			index_owner_release(c, o);
+	}
+	return left;
+}
+
+static bool key_less(const struct belay_core *c, uint32_t a, uint32_t b)
+{
+	return memcmp(&resource_at(c, a)->key, &resource_at(c, b)->key,
+		      sizeof(struct belay_key)) < 0;
+}
+
+/* Resources that @node owned have no owner any more: those awaited, into c->order. */
+static uint32_t disown(struct belay_core *c, uint32_t node)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 1; i < c->resources.fresh; i++) {
+		struct resource *r = resource_at(c, i);
+
+		if ((r->state != BELAY_STATE_OWNED && r->state != BELAY_STATE_RECALL) ||
+		    r->owner != node)
+			continue;
+		assert(r->locks == 0);
+		if (r->waiting == 0) {
+			resource_forget(c, i);
+			continue;
+		}
+		c->order[count++] = i;
+		resource_arbitrate(c, i);
+	}
+	return count;
+}
+
+void client_release_node(struct belay_core *c, uint32_t node)
+{
+	uint32_t count, cl, next;
+
+	for (cl = c->node[node].clients; cl != 0; cl = next) {
+		next = client_at(c, cl)->node_next;
+		(void)client_release(c, cl, true);
+	}
+	count = disown(c, node);
+	queue_sort(c, c->order, count, key_less);
+	for (uint32_t k = 0; k < count; k++)
+		queue_scan_later(c, c->order[k]);
+	queue_scan_run(c);
+	/* Deadlocks reach over resources: one order for all replicas. */
+	for (uint32_t k = 0; k < count; k++)
+		if (resource_at(c, c->order[k])->waiting != 0)
+			deadlock_resolve(c, c->order[k]);
+}

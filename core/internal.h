@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of core/ share: the tables of one node. Items live in pools
+ * and name each other by index, 0 for none.
+ *
+ *   node ── client ── owner ── lock ──┐
+ *                        └── request ─┴── resource ── local (this node's part)
+ *
+ * A lock or request counts as replicated when every synced node has it: locks
+ * while their resource is ARB, requests once they are queued by an ordered op.
+ */
+#ifndef BELAY_CORE_INTERNAL_H
+#define BELAY_CORE_INTERNAL_H
+
+#include <errno.h>
+
+#include "core/core.h"
+#include "core/pool.h"
+#include "core/tree.h"
+
+#define DIGEST_EVERY 1024u	/* ops between two digests */
+#define DIGEST_KEPT 16u		/* places whose hash is remembered for comparison */
+#define LOCAL_WAIT_US 200000u	/* I7: longer local waits become replicated */
+#define ASK_MIN_US 2000u	/* S5: not stable after this: ask */
+#define BACKOFF_MAX 7u		/* claim_streak << 7 */
+#define QUIET_PLACES 65536u	/* an ownership that lasted longer was worth it */
+#define DEADLOCK_EDGES 10000u	/* search no further: no deadlock is reported then */
+/* What a dead owner may have issued unseen: more than anyone can in 80 days. */
+#define TOKEN_UNSEEN (UINT64_C(1) << 48)
+
+/* A held lock. */
+struct lock {
+	uint64_t start, end;
+	uint64_t max_end;		/* of its subtree in the tree by range */
+	struct link by_range, by_owner;
+	uint32_t owner, resource;
+	uint32_t owner_prev, owner_next;
+	uint8_t mode;
+	bool staged;			/* its HELD was delivered, the RELINQ not yet */
+};
+
+enum request_state {
+	REQUEST_NEW,		/* not sent: the node does not serve yet */
+	REQUEST_BACK,		/* held back until own ops in flight have landed */
+	REQUEST_SENT,		/* its REQ is on the way */
+	REQUEST_QUEUED,		/* waits in the resource's queue */
+	REQUEST_DONE,		/* decided, but what decided it is not stable yet (S3) */
+};
+
+/* A request: on its own node from LOCK to REPLY, on the others while queued. */
+struct request {
+	uint64_t start, end, max_end;
+	struct link by_range;
+	uint64_t queue;			/* order in the queue: the place of its op */
+	uint32_t owner, resource;
+	uint32_t number;		/* (node, number) names it in the cluster */
+	uint32_t hash_next;
+	uint32_t owner_prev, owner_next;
+	uint32_t list_prev, list_next;	/* of the one struct list it is on */
+	uint8_t state;
+	uint8_t mode;
+	bool wait, test;
+	bool own;			/* of this node */
+	bool local;			/* queued on this node only, by its own authority */
+	bool cancelled;			/* CANCEL is on the way */
+	bool orphan;			/* client is gone, CLIENT_GONE on the way */
+	bool confirmed;			/* this node has sent its BUSY */
+	bool by_authority;		/* granted from an owned resource (S4) */
+	bool held;			/* test: answer */
+	int result;
+	uint64_t cookie;
+	uint64_t stable_at;		/* believed when own op of this number is stable */
+	uint64_t since_us;
+	uint64_t token;
+	struct belay_owner holder;	/* test: whose lock it is */
+	struct belay_range holder_range;
+	enum belay_mode holder_mode;
+};
+
+struct list {
+	uint32_t head, tail;
+};
+
+struct owner {
+	struct belay_owner id;
+	uint32_t node;			/* index of id.node */
+	uint32_t client;
+	uint32_t hash_next;
+	uint32_t client_prev, client_next;
+	uint32_t locks, requests;	/* list heads */
+	uint32_t replicated;		/* locks that are replicated */
+	uint32_t mark;			/* visited by the deadlock search of this number */
+};
+
+struct client {
+	uint32_t node, id;
+	uint32_t hash_next;
+	uint32_t node_prev, node_next;
+	uint32_t owners;
+};
+
+struct resource {
+	struct belay_key key;
+	uint32_t hash_next;
+	uint32_t sh, ex, by_owner;	/* trees of locks */
+	uint32_t waiters;		/* tree of queued requests */
+	uint32_t locks, waiting;	/* how many */
+	uint32_t tries;			/* of the waiting: parked tries and tests */
+	uint64_t epoch;			/* place at which the present ownership began */
+	uint8_t state;
+	uint8_t owner;			/* OWNED, RECALL: node index */
+	uint8_t user;			/* node index of the last ordered request ... */
+	uint8_t backoff;
+	uint32_t streak;		/* ... and how many in a row */
+	uint32_t local;
+	uint32_t pins;			/* own requests that name it */
+	uint32_t idle_prev, idle_next;	/* unused since, oldest first */
+	uint32_t idle_ms;
+	uint32_t scan_next;		/* chain of resources whose queue shall be scanned */
+	bool scan;
+};
+
+/* This node's part in a resource that it uses. */
+struct local {
+	uint32_t inflight;		/* own REQs on the way */
+	bool relinquished;		/* RELINQ is on the way: no authority any more */
+	bool used;			/* since authority began */
+	struct list back;		/* requests held back */
+	uint64_t authority_at;		/* own op whose stability makes the authority sure */
+	uint64_t since_us;		/* authority began */
+	uint64_t token;			/* last one given under it */
+	uint64_t due_us;		/* relinquish then; 0: not asked */
+	uint32_t due_prev, due_next;
+};
+
+/* An own op on the way, as far as its delivery matters here. */
+struct sent {
+	uint32_t next;
+	uint8_t type;
+	uint32_t resource, request, owner;
+	struct belay_range range;
+	uint64_t seq;
+	uint64_t at_us;
+};
+
+struct node {
+	uint32_t id;
+	enum belay_standing standing;
+	bool in_view;
+	bool synced;
+	bool hello;			/* unsynced HELLO seen in this view */
+	uint64_t incarnation;
+	uint64_t seq;			/* last op delivered */
+	uint64_t acked;			/* last own op it has acknowledged */
+	uint32_t clients;
+};
+
+struct digest_place {
+	uint64_t place, hash;
+	uint32_t agree, differ;
+};
+
+struct belay_core {
+	struct belay_core_config config;
+	uint32_t self;				/* index of this node */
+	uint64_t incarnation;
+	struct node node[BELAY_NODES_MAX];	/* as configured, by id */
+	uint32_t node_count;
+
+	/* Replicated. */
+	uint64_t place;				/* ordered ops applied */
+	uint64_t token;				/* fencing clock */
+	uint64_t digest;			/* sum of hashes of all replicated items */
+	uint32_t locks_replicated, waiters_replicated, resources_replicated;
+
+	/* This node's standing. */
+	bool synced;
+	bool stale;				/* was synced, lost quorum: only clients' beliefs are kept */
+	bool frozen;				/* as last told by an action */
+	bool quorate_flag;
+	bool leaving, leave_sent, left;
+	bool isolated;
+	bool loading;
+	bool start_sent;			/* in this view */
+	uint64_t loaded;			/* records of the snapshot so far */
+	uint64_t sent_seq, stable;
+	uint64_t last_send_place;		/* everything delivered up to here is acknowledged */
+	uint64_t ask_us;			/* last time acks were asked for */
+	uint64_t latency_us;			/* own delivery, smoothed */
+	uint64_t now_us;
+	uint64_t deadline_us;
+	uint32_t next_request;
+	uint64_t next_local_queue;
+	uint32_t mark;
+
+	/* The frame whose ops are being delivered. */
+	uint32_t from;				/* node index; node_count: drop */
+	uint64_t from_incarnation;
+	uint64_t from_seq;			/* number of the next op */
+	bool from_new;				/* incarnation not agreed yet: HELLO only */
+
+	struct list fresh;			/* requests in state NEW */
+	struct list done;			/* requests in state DONE */
+	struct list local_waits;		/* locally queued requests, oldest first */
+	struct { uint32_t head, tail; } idle, due;
+	uint32_t sent_head, sent_tail;
+	struct digest_place digests[DIGEST_KEPT];
+
+	struct pool locks, requests, owners, clients, resources, locals, sents;
+	uint32_t *resource_hash, *owner_hash, *client_hash, *request_hash;
+	uint32_t resource_mask, owner_mask, client_mask, request_mask;
+	uint32_t scan_head;
+	uint32_t *scratch;			/* as many as requests: a queue in order */
+	uint32_t *stack;			/* likewise: search for deadlocks */
+	uint32_t *order;			/* likewise: resources in order */
+	uint32_t *load_owner, *load_resource;	/* numbers of a snapshot -> indices */
+
+	const struct belay_actions *out;	/* during a step */
+	struct belay_stats stats;
+};
+
+static inline struct lock *lock_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->locks, i);
+}
+
+static inline struct request *request_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->requests, i);
+}
+
+static inline struct owner *owner_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->owners, i);
+}
+
+static inline struct client *client_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->clients, i);
+}
+
+static inline struct resource *resource_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->resources, i);
+}
+
+static inline struct local *local_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->locals, i);
+}
+
+static inline struct sent *sent_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->sents, i);
+}
+
+static inline struct belay_range range_of(uint64_t start, uint64_t end)
+{
+	return (struct belay_range){ .start = start, .end = end };
+}
+
+static inline bool conflicting(enum belay_mode a, enum belay_mode b)
+{
+	return a == BELAY_MODE_EX || b == BELAY_MODE_EX;
+}
+
+static inline bool overlapping(uint64_t a_start, uint64_t a_end, struct belay_range r)
+{
+	return a_start <= r.end && r.start <= a_end;
+}
+
+/* core.c */
+void core_emit(struct belay_core *c, const struct belay_action *a);
+/* Send an op; for those whose own delivery matters, @resource, @request and @owner say of what. */
+void core_send(struct belay_core *c, const struct belay_op *op, bool urgent, uint32_t resource,
+	       uint32_t request, uint32_t owner);
+void core_isolate(struct belay_core *c, const char *reason);
+/* Wake up no later than @at_us. */
+void core_wake(struct belay_core *c, uint64_t at_us);
+/* May this node grant and send requests? */
+bool core_serves(const struct belay_core *c);
+
+/* index.c: owners, clients, resources and requests by their names */
+uint64_t index_mix(uint64_t a, uint64_t b);
+uint32_t index_node(const struct belay_core *c, uint32_t id);	/* node_count if unknown */
+uint32_t index_owner(struct belay_core *c, const struct belay_owner *id, bool make);
+void index_owner_release(struct belay_core *c, uint32_t o);	/* frees it when nothing is left */
+uint32_t index_client(const struct belay_core *c, uint32_t node, uint32_t id);
+uint32_t index_resource(struct belay_core *c, const struct belay_key *key, bool make);
+void index_resource_release(struct belay_core *c, uint32_t r);
+uint32_t index_request_new(struct belay_core *c, uint32_t resource, uint32_t owner, uint32_t number);
+void index_request_free(struct belay_core *c, uint32_t q);
+uint32_t index_request(const struct belay_core *c, uint32_t node, uint32_t number);
+void list_push(struct belay_core *c, struct list *l, uint32_t q);
+void list_drop(struct belay_core *c, struct list *l, uint32_t q);
+
+/* table.c: the locks held on a resource */
+/* First lock by (start, owner) that another owner than @owner holds in conflict; 0: none. */
+uint32_t table_conflict(const struct belay_core *c, const struct resource *r,
+			struct belay_range range, enum belay_mode mode, uint32_t owner);
+/* Call @each for every such lock until it returns true. */
+bool table_each_conflict(const struct belay_core *c, const struct resource *r,
+			 struct belay_range range, enum belay_mode mode, uint32_t owner,
+			 bool (*each)(void *context, uint32_t lock), void *context);
+/* Does @owner hold a lock in [range] that conflicts with @mode? */
+bool table_blocks(const struct belay_core *c, const struct resource *r, uint32_t owner,
+		  struct belay_range range, enum belay_mode mode);
+/* Does @owner hold all of the range at least as strongly as @mode? */
+bool table_covers(const struct belay_core *c, const struct resource *r, uint32_t owner,
+		  struct belay_range range, enum belay_mode mode);
+/* First lock of @owner that ends at @at or later; 0: none. */
+uint32_t table_first(const struct belay_core *c, const struct resource *r, uint32_t owner,
+		     uint64_t at);
+/* May this owner's locks grow by @more here? Same answer on every replica. */
+bool table_room(const struct belay_core *c, const struct resource *r, uint32_t owner, uint32_t more);
+/* Overwrite the range by a lock. Returns whether anything held became weaker. */
+bool table_set(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
+	       enum belay_mode mode);
+/* Release the range. Returns whether anything was held there. */
+bool table_clear(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
+uint32_t table_add(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
+		   enum belay_mode mode);
+void table_remove(struct belay_core *c, uint32_t lock);
+/* All locks of the resource become replicated, or cease to be. */
+void table_publish(struct belay_core *c, struct resource *r, bool replicated);
+uint32_t table_any(const struct resource *r);	/* some lock's index; 0: none */
+
+/* queue.c: requests that wait on a resource, and what lets them go */
+void queue_add(struct belay_core *c, uint32_t q, uint64_t order, bool local);
+void queue_drop(struct belay_core *c, uint32_t q);
+/* What keeps a request from being granted now. */
+struct blocker {
+	uint32_t lock, request;		/* one of them, or none */
+};
+struct blocker queue_blocker(const struct belay_core *c, uint32_t q);
+/* Grant what waits on a part of the range and may go now. */
+void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range);
+/* Queued requests of the resource in order into c->scratch; returns how many. */
+uint32_t queue_collect(struct belay_core *c, const struct resource *r, struct belay_range range,
+		       bool local);
+/* Scan all of the resource's queue at queue_scan_run(): once, after several changes. */
+void queue_scan_later(struct belay_core *c, uint32_t r);
+void queue_scan_run(struct belay_core *c);
+void queue_scan_forget(struct belay_core *c);
+/* Sort indices by less(). */
+void queue_sort(const struct belay_core *c, uint32_t *index, uint32_t count,
+		bool (*less)(const struct belay_core *c, uint32_t a, uint32_t b));
+/* The requester learns whether a parked try or test fails: say so if it is ours to say. */
+void queue_confirm(struct belay_core *c, uint32_t q);
+
+/* Does an overlapping request that stands earlier in the queue go before q? */
+bool queue_goes_first(const struct belay_core *c, const struct resource *r, uint32_t q,
+		      uint32_t earlier);
+
+/* deadlock.c: does this queued request close a circle of waits? */
+bool deadlock_closes(struct belay_core *c, uint32_t q);
+/* Judge all replicated waits on a resource that has just become known to all. */
+void deadlock_resolve(struct belay_core *c, uint32_t r);
+
+/* resource.c: ownership */
+void resource_hash_out(struct belay_core *c, const struct resource *r);
+void resource_hash_in(struct belay_core *c, const struct resource *r);
+bool resource_authority(const struct belay_core *c, const struct resource *r);
+struct local *resource_local(struct belay_core *c, uint32_t r);	/* made if need be; NULL: no room */
+void resource_own(struct belay_core *c, uint32_t r, uint32_t node);
+void resource_arbitrate(struct belay_core *c, uint32_t r);
+void resource_forget(struct belay_core *c, uint32_t r);
+void resource_recall(struct belay_core *c, uint32_t r);
+void resource_relinquish(struct belay_core *c, uint32_t r);
+void resource_touch(struct belay_core *c, uint32_t r);
+void resource_tick(struct belay_core *c);
+void resource_apply_releases(struct belay_core *c, uint32_t r);
+void resource_unidle(struct belay_core *c, uint32_t r);
+
+/* request.c: this node's requests */
+int request_lock(struct belay_core *c, const struct belay_event *ev);
+int request_unlock(struct belay_core *c, const struct belay_event *ev);
+int request_cancel(struct belay_core *c, const struct belay_event *ev);
+int request_client_gone(struct belay_core *c, uint32_t client);
+void request_route(struct belay_core *c, uint32_t q);
+void request_run(struct belay_core *c, uint32_t q);
+/* Take it off this node's lists and local queue; false: others know of it. */
+bool request_withdraw(struct belay_core *c, uint32_t q);
+void request_back(struct belay_core *c, uint32_t r);	/* those held back may go */
+/* Put the lock of a request that nothing blocks into the table. */
+bool request_grant(struct belay_core *c, uint32_t q);
+void request_finish(struct belay_core *c, uint32_t q, int result);
+void request_settle(struct belay_core *c);
+void request_resume(struct belay_core *c);	/* NEW ones may go */
+void request_tick(struct belay_core *c);
+/* The table is void: answer the request by -EIO if its client @lost locks, else let it start anew. */
+void request_void(struct belay_core *c, uint32_t q, bool lost);
+
+/* client.c: the end of a client */
+/*
+ * Drop what a client holds and awaits, as far as it is private to this node
+ * (@ordered false) or replicated (true). Returns whether something of the other
+ * sort is left. Queues are to be scanned by queue_scan_run().
+ */
+bool client_release(struct belay_core *c, uint32_t client, bool ordered);
+/* All that a node had dies: ordered, hence the same on every node. */
+void client_release_node(struct belay_core *c, uint32_t node);
+
+/* deliver.c: ordered ops on resources */
+void deliver_op(struct belay_core *c, const struct belay_op *op);
+
+/* stable.c: acknowledgements */
+void stable_frame(struct belay_core *c, const struct belay_frame *f);
+void stable_update(struct belay_core *c);
+/* A grant to @node rests on an op delivered at @place: acknowledge if it is our duty (S5). */
+void stable_duty(struct belay_core *c, uint32_t node, uint64_t place);
+void stable_tick(struct belay_core *c);
+
+/* member.c: membership, joining, failure */
+void member_view(struct belay_core *c, const struct belay_event *ev);
+bool member_op(struct belay_core *c, const struct belay_op *op);
+int member_fence(struct belay_core *c, uint32_t id);
+int member_leave(struct belay_core *c);
+void member_leave_check(struct belay_core *c);
+void member_quorum(struct belay_core *c, bool quorate);
+void member_serve_check(struct belay_core *c);
+bool member_lowest_synced(const struct belay_core *c);
+uint32_t member_majority(const struct belay_core *c);
+
+/* digest.c */
+void digest_place(struct belay_core *c);
+void digest_compare(struct belay_core *c, const struct belay_op *op);
+uint64_t digest_now(const struct belay_core *c);
+
+/* snapshot.c */
+void snapshot_record(struct belay_core *c, const struct belay_record *rec);
+/* Forget the whole table but this node's requests that can start anew. */
+void snapshot_clear(struct belay_core *c);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Membership: who is here, who has state, what became of those who left.
+ *
+ * Left is not fenced: what a node that left has in the table stays, blocks and
+ * keeps its place until FENCED, or until the node itself, in a new life, says by an
+ * unsynced HELLO that it has discarded everything (S6 to S9). A node
+ * that sees itself outside the majority discards before it takes part again (S10).
+ */
+#include "core/internal.h"
+
+uint32_t member_majority(const struct belay_core *c)
+{
+	return c->node_count / 2 + 1;
+}
+
+static uint32_t in_view(const struct belay_core *c)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < c->node_count; i++)
+		count += c->node[i].in_view;
+	return count;
+}
+
+static bool quorate(const struct belay_core *c)
+{
+	if (c->config.stability == BELAY_STABLE_ALL)
+		return c->quorate_flag;
+	return in_view(c) >= member_majority(c);
+}
+
+static uint32_t lowest(const struct belay_core *c, bool synced)
+{
+	for (uint32_t i = 0; i < c->node_count; i++)
+		if (c->node[i].in_view && (!synced || c->node[i].synced))
+			return i;
+	return c->node_count;
+}
+
+bool member_lowest_synced(const struct belay_core *c)
+{
+	return lowest(c, true) == c->self;
+}
+
+static void tell(struct belay_core *c, enum belay_action_type type, uint32_t node)
+{
+	struct belay_action a = {
+		.type = type,
+		.node = c->node[node].id,
+		.incarnation = c->node[node].incarnation,
+	};
+
+	core_emit(c, &a);
+}
+
+static void tell_self(struct belay_core *c, enum belay_action_type type)
+{
+	tell(c, type, c->self);
+}
+
+void member_serve_check(struct belay_core *c)
+{
+	struct belay_action a = { .type = BELAY_ACTION_FROZEN };
+	bool serves = core_serves(c);
+
+	if (c->frozen == !serves)
+		return;
+	c->frozen = a.frozen = !serves;
+	core_emit(c, &a);
+	if (serves)
+		request_resume(c);
+}
+
+static void hello(struct belay_core *c)
+{
+	struct belay_op op = {
+		.type = BELAY_OP_HELLO,
+		.synced = c->synced,
+		.limits = c->config.limits,
+		.token = c->token,
+	};
+
+	core_send(c, &op, true, 0, 0, 0);
+}
+
+/* A new life: nothing of the former one is on its way any more, or counts. */
+static void restart(struct belay_core *c)
+{
+	struct node *self = &c->node[c->self];
+
+	c->incarnation++;
+	c->sent_seq = c->stable = 0;
+	c->last_send_place = 0;
+	c->loading = false;
+	self->seq = self->acked = 0;
+	self->synced = false;
+	self->incarnation = c->incarnation;
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		c->node[i].standing = i == c->self ? BELAY_NODE_MEMBER : BELAY_NODE_UNSEEN;
+		c->node[i].acked = 0;
+		c->node[i].synced = false;
+	}
+	tell_self(c, BELAY_ACTION_FORGET);
+	tell_self(c, BELAY_ACTION_RESTART);
+}
+
+static void rejoin(struct belay_core *c)
+{
+	restart(c);
+	if (quorate(c))
+		hello(c);
+}
+
+/* S9, S10: others may have gone on without this node. */
+static void discard(struct belay_core *c)
+{
+	c->synced = false;
+	c->stale = true;
+	member_serve_check(c);
+	snapshot_clear(c);
+	c->stale = false;
+	rejoin(c);
+}
+
+static void lose_quorum(struct belay_core *c)
+{
+	c->synced = false;
+	c->stale = true;
+	c->node[c->self].synced = false;
+	member_serve_check(c);
+}
+
+/* Own tries that a departed node would have had to answer. */
+static void confirm_own_tries(struct belay_core *c)
+{
+	for (uint32_t cl = c->node[c->self].clients; cl != 0; cl = client_at(c, cl)->node_next)
+		for (uint32_t o = client_at(c, cl)->owners; o != 0; o = owner_at(c, o)->client_next)
+			for (uint32_t i = owner_at(c, o)->requests; i != 0;
+			     i = request_at(c, i)->owner_next)
+				if (request_at(c, i)->queue != 0 && !request_at(c, i)->wait)
+					queue_confirm(c, i);
+}
+
+static void fenced_send(struct belay_core *c, uint32_t i, uint64_t incarnation)
+{
+	struct belay_op op = {
+		.type = BELAY_OP_FENCED,
+		.node = c->node[i].id,
+		.incarnation = incarnation,
+	};
+
+	core_send(c, &op, true, 0, 0, 0);
+}
+
+static void on_left(struct belay_core *c, uint32_t i)
+{
+	struct node *n = &c->node[i];
+
+	if (i == c->self || n->standing != BELAY_NODE_MEMBER)
+		return;
+	if (!c->synced) {
+		n->standing = BELAY_NODE_UNSEEN;
+	} else if (!n->synced) {
+		n->standing = BELAY_NODE_CLOSED; /* it never served, so it held nothing */
+		tell(c, BELAY_ACTION_NODE_CLOSED, i);
+	} else {
+		n->standing = BELAY_NODE_LEFT;
+		tell(c, BELAY_ACTION_NODE_LEFT, i);
+	}
+	n->synced = false;
+}
+
+static void set_view(struct belay_core *c, const struct belay_event *ev, bool *ret_goes_on)
+{
+	uint32_t going_on = 0;
+
+	for (uint32_t k = 0; k < ev->view.left_count; k++) {
+		uint32_t i = index_node(c, ev->view.left[k]);
+
+		if (i < c->node_count)
+			on_left(c, i);
+	}
+	for (uint32_t i = 0; i < c->node_count; i++)
+		c->node[i].in_view = c->node[i].hello = false;
+	for (uint32_t k = 0; k < ev->view.member_count; k++) {
+		uint32_t i = index_node(c, ev->view.member[k]);
+
+		if (i == c->node_count)
+			continue;
+		c->node[i].in_view = true;
+		going_on++;
+	}
+	for (uint32_t k = 0; k < ev->view.joined_count; k++)
+		if (index_node(c, ev->view.joined[k]) < c->node_count)
+			going_on--;
+	/* Those who were here before and still are: did they have the majority? */
+	*ret_goes_on = c->config.stability == BELAY_STABLE_ALL || going_on >= member_majority(c);
+}
+
+static void maybe_start(struct belay_core *c)
+{
+	struct belay_op op = { .type = BELAY_OP_START, .token = c->token };
+
+	if (c->synced || c->stale || c->start_sent || !quorate(c) || lowest(c, false) != c->self)
+		return;
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		const struct node *n = &c->node[i];
+
+		if (n->in_view ? !n->hello : n->standing != BELAY_NODE_CLOSED &&
+						     !c->config.fencing_none)
+			return;
+		if (n->synced)
+			return;
+	}
+	if (op.token < c->config.token_base)
+		op.token = c->config.token_base;
+	op.members = in_view(c);
+	c->start_sent = true;
+	core_send(c, &op, true, 0, 0, 0);
+}
+
+void member_view(struct belay_core *c, const struct belay_event *ev)
+{
+	struct belay_action flush = { .type = BELAY_ACTION_FLUSH };
+	bool goes_on;
+
+	c->place++;
+	c->from = c->node_count;
+	c->start_sent = false;
+	set_view(c, ev, &goes_on);
+	if (c->synced && !goes_on)
+		lose_quorum(c);
+	if (c->stale) {
+		if (quorate(c))
+			discard(c);
+		return;
+	}
+	if (!c->synced) {
+		/* A snapshot under way is void, and the former HELLO with it. */
+		if (c->loading)
+			snapshot_clear(c);
+		rejoin(c);
+		return;
+	}
+	if (ev->view.joined_count != 0)
+		hello(c);
+	else
+		core_emit(c, &flush);
+	if (c->config.fencing_none && member_lowest_synced(c))
+		for (uint32_t i = 0; i < c->node_count; i++)
+			if (c->node[i].standing == BELAY_NODE_LEFT)
+				fenced_send(c, i, c->node[i].incarnation);
+	confirm_own_tries(c);
+	stable_update(c);
+}
+
+void member_quorum(struct belay_core *c, bool flag)
+{
+	bool before = quorate(c);
+
+	c->quorate_flag = flag;
+	if (c->config.stability != BELAY_STABLE_ALL || before == flag)
+		return;
+	if (!flag && c->synced)
+		lose_quorum(c);
+	else if (flag && c->stale)
+		discard(c);
+	else if (flag && !c->synced && c->node[c->self].in_view)
+		rejoin(c);
+	member_serve_check(c);
+}
+
+/* Everything a node had in the table is gone; the token clock passes what it may have given. */
+static void close_life(struct belay_core *c, uint32_t i)
+{
+	client_release_node(c, i);
+	c->token += TOKEN_UNSEEN;
+}
+
+static const char *limits_differ(const struct belay_limits *a, const struct belay_limits *b)
+{
+	if (a->resources_max != b->resources_max)
+		return "resources_max in [limits] of belay.conf is not the same as on the other nodes";
+	if (a->locks_max != b->locks_max)
+		return "locks_max in [limits] of belay.conf is not the same as on the other nodes";
+	if (a->waiters_max != b->waiters_max)
+		return "waiters_max in [limits] of belay.conf is not the same as on the other nodes";
+	if (a->locks_per_owner_max != b->locks_per_owner_max)
+		return "locks_per_owner_max in [limits] of belay.conf is not the same as on the other nodes";
+	return NULL;
+}
+
+/* HELLO from a node that has state. */
+static void on_hello_synced(struct belay_core *c, uint32_t i)
+{
+	struct node *n = &c->node[i];
+
+	if (!c->synced) {
+		n->standing = BELAY_NODE_MEMBER;
+		n->incarnation = c->from_incarnation;
+		n->synced = true;
+		return;
+	}
+	if (n->standing == BELAY_NODE_MEMBER && n->incarnation == c->from_incarnation)
+		return;
+	/* Two sides with state meet. After a fence the fenced one must go; where each
+	 * side waited for the other's fence, the higher id. */
+	if (n->standing == BELAY_NODE_LEFT && n->incarnation == c->from_incarnation) {
+		if (c->self > i)
+			discard(c);
+	} else if (member_lowest_synced(c) || c->config.stability == BELAY_STABLE_ALL) {
+		fenced_send(c, i, c->from_incarnation);
+	}
+}
+
+/* HELLO from a node without state: all its former lives are over (RESET). */
+static void on_hello_fresh(struct belay_core *c, uint32_t i, uint64_t token)
+{
+	struct node *n = &c->node[i];
+
+	n->hello = true;
+	if (c->synced && i != c->self && (n->clients != 0 || n->standing != BELAY_NODE_CLOSED))
+		close_life(c, i);
+	n->standing = BELAY_NODE_MEMBER;
+	n->incarnation = c->from_incarnation;
+	n->synced = false;
+	if (!c->synced) {
+		if (token > c->token)
+			c->token = token;
+		if (i == c->self)
+			tell_self(c, BELAY_ACTION_HOLD);
+		maybe_start(c);
+		return;
+	}
+	n->acked = 0;
+	tell(c, BELAY_ACTION_NODE_JOINED, i);
+	if (member_lowest_synced(c))
+		tell(c, BELAY_ACTION_SNAPSHOT, i);
+}
+
+static void on_hello(struct belay_core *c, uint32_t i, const struct belay_op *op)
+{
+	const char *why = limits_differ(&op->limits, &c->config.limits);
+
+	if (why != NULL && i != c->self) {
+		/* Whoever has no state yields; of two such, the higher id. */
+		if (!c->synced && (op->synced || i < c->self))
+			core_isolate(c, why);
+		return;
+	}
+	if (op->synced)
+		on_hello_synced(c, i);
+	else
+		on_hello_fresh(c, i, op->token);
+}
+
+static void on_start(struct belay_core *c, uint32_t from, const struct belay_op *op)
+{
+	if (c->synced || from != lowest(c, false) || op->members != in_view(c))
+		return;
+	for (uint32_t i = 0; i < c->node_count; i++)
+		if (c->node[i].in_view && !c->node[i].hello)
+			return;
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		c->node[i].synced = c->node[i].in_view;
+		if (!c->node[i].in_view)
+			c->node[i].standing = BELAY_NODE_CLOSED;
+	}
+	c->place = 1;
+	c->last_send_place = 0;
+	c->token = op->token;
+	c->synced = true;
+	tell_self(c, BELAY_ACTION_FORGET);
+	tell_self(c, BELAY_ACTION_SYNCED);
+	member_serve_check(c);
+}
+
+static void on_fenced(struct belay_core *c, const struct belay_op *op)
+{
+	uint32_t i = index_node(c, op->node);
+	struct node *n;
+
+	if (i == c->node_count)
+		return;
+	n = &c->node[i];
+	if (i == c->self) {
+		/* The others were told that this node is dead, and went on. */
+		if (c->synced && op->incarnation == c->incarnation)
+			discard(c);
+		return;
+	}
+	if (c->synced) {
+		/* S7: of that life and no other. */
+		if (n->standing != BELAY_NODE_LEFT || n->incarnation != op->incarnation)
+			return;
+		close_life(c, i);
+	} else if (n->in_view || op->incarnation != 0) {
+		return;
+	}
+	n->standing = BELAY_NODE_CLOSED;
+	tell(c, BELAY_ACTION_NODE_CLOSED, i);
+	maybe_start(c);
+	stable_update(c);
+}
+
+static void on_leave(struct belay_core *c, uint32_t from)
+{
+	client_release_node(c, from);
+	c->node[from].standing = BELAY_NODE_CLOSED;
+	c->node[from].synced = false;
+	if (from != c->self) {
+		tell(c, BELAY_ACTION_NODE_CLOSED, from);
+		stable_update(c);
+		return;
+	}
+	c->left = true;
+	member_serve_check(c);
+	tell_self(c, BELAY_ACTION_LEFT);
+}
+
+/* Ops that concern nodes. Returns whether it was one. */
+bool member_op(struct belay_core *c, const struct belay_op *op)
+{
+	uint32_t from = c->from;
+
+	switch (op->type) {
+	case BELAY_OP_HELLO:
+		on_hello(c, from, op);
+		return true;
+	case BELAY_OP_SYNCED:
+		c->node[from].synced = true;
+		return true;
+	case BELAY_OP_START:
+		on_start(c, from, op);
+		return true;
+	case BELAY_OP_FENCED:
+		on_fenced(c, op);
+		return true;
+	case BELAY_OP_LEAVE:
+		if (c->synced)
+			on_leave(c, from);
+		return true;
+	default:
+		return false;
+	}
+}
+
+int member_fence(struct belay_core *c, uint32_t id)
+{
+	uint32_t i = index_node(c, id);
+	const struct node *n;
+
+	if (i == c->node_count)
+		return -EINVAL;
+	n = &c->node[i];
+	if (n->in_view)
+		return -EBUSY;
+	if (n->standing == BELAY_NODE_CLOSED)
+		return -ENOENT;
+	if (c->stale || !quorate(c))
+		return -EAGAIN;
+	/* S7: a synced node knows which life has ended; before anybody is synced
+	 * the operator vouches for whatever life there was. */
+	if (c->synced && n->standing == BELAY_NODE_UNSEEN)
+		return -ENOENT;
+	fenced_send(c, i, c->synced ? n->incarnation : 0);
+	return 0;
+}
+
+int member_leave(struct belay_core *c)
+{
+	if (c->leaving)
+		return -EBUSY;
+	c->leaving = true;
+	return 0;
+}
+
+/* Leave as soon as no client of this node holds or awaits anything. */
+void member_leave_check(struct belay_core *c)
+{
+	struct belay_op op = { .type = BELAY_OP_LEAVE };
+
+	if (!c->leaving || c->leave_sent || c->left || c->node[c->self].clients != 0)
+		return;
+	if (!core_serves(c)) {
+		c->left = true;
+		tell_self(c, BELAY_ACTION_LEFT);
+		return;
+	}
+	c->leave_sent = true;
+	core_send(c, &op, true, 0, 0, 0);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Requests that wait on a resource. First come, first served among those that
+ * conflict (I6), with one exception that POSIX programs need: a request may
+ * pass an earlier one that is itself blocked by a lock of the requester's own
+ * owner, for that one could never go first.
+ *
+ * A try or a test that conflicts is parked here too: only the node of the
+ * lock in its way knows whether the unlock is on its way already (the
+ * asynchronous-unlock trap), and says BUSY if it is not.
+ */
+#include "core/internal.h"
+
+static struct link *waiter_link(const struct belay_core *c, uint32_t i)
+{
+	return &request_at(c, i)->by_range;
+}
+
+static bool waiter_less(const struct belay_core *c, uint32_t a, uint32_t b)
+{
+	const struct request *x = request_at(c, a), *y = request_at(c, b);
+
+	if (x->start != y->start)
+		return x->start < y->start;
+	if (x->local != y->local)
+		return x->local;
+	return x->queue < y->queue;
+}
+
+static void waiter_update(const struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	uint64_t max = q->end;
+
+	if (q->by_range.left != 0 && request_at(c, q->by_range.left)->max_end > max)
+		max = request_at(c, q->by_range.left)->max_end;
+	if (q->by_range.right != 0 && request_at(c, q->by_range.right)->max_end > max)
+		max = request_at(c, q->by_range.right)->max_end;
+	q->max_end = max;
+}
+
+static const struct tree_ops by_range = { waiter_link, waiter_less, waiter_update };
+
+static uint64_t queue_hash(const struct belay_core *c, const struct request *q)
+{
+	const struct belay_owner *o = &owner_at(c, q->owner)->id;
+	const struct belay_key *k = &resource_at(c, q->resource)->key;
+	uint64_t a, b, h;
+
+	memcpy(&a, k->id, sizeof(a));
+	memcpy(&b, k->id + 8, sizeof(b));
+	h = index_mix(index_mix(a, b), k->lockspace);
+	h = index_mix(h, ((uint64_t)o->node << 32) | o->client);
+	h = index_mix(h, o->key * BELAY_KIND_COUNT + o->kind);
+	h = index_mix(h, q->start);
+	h = index_mix(h, (q->end << 1) | q->mode);
+	h = index_mix(h, q->queue);
+	return index_mix(h, ((uint64_t)q->number << 2) | (q->wait ? 2u : 0) | (q->test ? 1u : 0));
+}
+
+void queue_add(struct belay_core *c, uint32_t i, uint64_t order, bool local)
+{
+	struct request *q = request_at(c, i);
+	struct resource *r = resource_at(c, q->resource);
+
+	assert(q->queue == 0 && order != 0);
+	q->queue = order;
+	q->local = local;
+	q->state = REQUEST_QUEUED;
+	tree_insert(c, &by_range, &r->waiters, i);
+	r->waiting++;
+	if (!q->wait)
+		r->tries++;
+	if (!local) {
+		c->digest += queue_hash(c, q);
+		c->waiters_replicated++;
+	} else {
+		q->since_us = c->now_us;
+		list_push(c, &c->local_waits, i);
+		core_wake(c, c->now_us + LOCAL_WAIT_US);
+	}
+	resource_touch(c, q->resource);
+}
+
+void queue_drop(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	struct resource *r = resource_at(c, q->resource);
+
+	assert(q->queue != 0);
+	if (!q->local) {
+		c->digest -= queue_hash(c, q);
+		c->waiters_replicated--;
+	} else {
+		list_drop(c, &c->local_waits, i);
+	}
+	tree_remove(c, &by_range, &r->waiters, i);
+	r->waiting--;
+	if (!q->wait)
+		r->tries--;
+	q->queue = 0;
+	q->local = false;
+}
+
+bool queue_goes_first(const struct belay_core *c, const struct resource *r, uint32_t i,
+		      uint32_t earlier)
+{
+	const struct request *q = request_at(c, i), *e = request_at(c, earlier);
+
+	if (e->test || e->owner == q->owner || !conflicting(e->mode, q->mode))
+		return false;
+	return !table_blocks(c, r, q->owner, range_of(e->start, e->end),
+			     (enum belay_mode)e->mode);
+}
+
+struct first {
+	const struct belay_core *core;
+	const struct resource *resource;
+	const struct request *q;
+	uint32_t self;		/* index of q */
+	uint32_t best;
+};
+
+/* The first in the queue of those that go before q. */
+static void find_first(struct first *f, uint32_t i)
+{
+	const struct request *e;
+
+	while (i != 0) {
+		e = request_at(f->core, i);
+		if (e->max_end < f->q->start)
+			return;
+		find_first(f, e->by_range.left);
+		if (e->start > f->q->end)
+			return;
+		if (e->end >= f->q->start && e != f->q && e->local == f->q->local &&
+		    (f->q->queue == 0 || e->queue < f->q->queue) &&
+		    (f->best == 0 || e->queue < request_at(f->core, f->best)->queue) &&
+		    queue_goes_first(f->core, f->resource, f->self, i))
+			f->best = i;
+		i = e->by_range.right;
+	}
+}
+
+struct blocker queue_blocker(const struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	const struct resource *r = resource_at(c, q->resource);
+	struct belay_range range = range_of(q->start, q->end);
+	struct first f = { c, r, q, i, 0 };
+
+	/* What gives an owner nothing new neither conflicts nor overtakes. */
+	if (r->locks != 0 && table_covers(c, r, q->owner, range, (enum belay_mode)q->mode))
+		return (struct blocker){ 0 };
+	if (r->locks != 0) {
+		uint32_t lock = table_conflict(c, r, range, (enum belay_mode)q->mode, q->owner);
+
+		if (lock != 0)
+			return (struct blocker){ .lock = lock };
+	}
+	if (!q->test && r->waiting != 0)
+		find_first(&f, r->waiters);
+	return (struct blocker){ .request = f.best };
+}
+
+static void collect(struct belay_core *c, uint32_t i, struct belay_range range, bool local,
+		    uint32_t *count)
+{
+	const struct request *q;
+
+	while (i != 0) {
+		q = request_at(c, i);
+		if (q->max_end < range.start)
+			return;
+		collect(c, q->by_range.left, range, local, count);
+		if (q->start > range.end)
+			return;
+		if (q->end >= range.start && q->local == local)
+			c->scratch[(*count)++] = i;
+		i = q->by_range.right;
+	}
+}
+
+static bool queue_less(const struct belay_core *c, uint32_t a, uint32_t b)
+{
+	return request_at(c, a)->queue < request_at(c, b)->queue;
+}
+
+static void sift(const struct belay_core *c, uint32_t *heap, uint32_t at, uint32_t count,
+		 bool (*less)(const struct belay_core *c, uint32_t a, uint32_t b))
+{
+	for (;;) {
+		uint32_t child = 2 * at + 1, swap;
+
+		if (child >= count)
+			return;
+		if (child + 1 < count && less(c, heap[child], heap[child + 1]))
+			child++;
+		if (!less(c, heap[at], heap[child]))
+			return;
+		swap = heap[at];
+		heap[at] = heap[child];
+		heap[child] = swap;
+		at = child;
+	}
+}
+
+void queue_sort(const struct belay_core *c, uint32_t *index, uint32_t count,
+		bool (*less)(const struct belay_core *c, uint32_t a, uint32_t b))
+{
+	uint32_t i, last;
+
+	for (i = count / 2; i-- > 0;)
+		sift(c, index, i, count, less);
+	for (i = count; i-- > 1;) {
+		last = index[i];
+		index[i] = index[0];
+		index[0] = last;
+		sift(c, index, 0, i, less);
+	}
+}
+
+uint32_t queue_collect(struct belay_core *c, const struct resource *r, struct belay_range range,
+		       bool local)
+{
+	uint32_t count = 0;
+
+	collect(c, r->waiters, range, local, &count);
+	queue_sort(c, c->scratch, count, queue_less);
+	return count;
+}
+
+static void widen(struct belay_range *range, bool *some, uint64_t start, uint64_t end)
+{
+	if (!*some || start < range->start)
+		range->start = start;
+	if (!*some || end > range->end)
+		range->end = end;
+	*some = true;
+}
+
+/*
+ * A grant may free others: it may have made the owner's own lock weaker, and
+ * the owner's other requests may now pass what waits for the owner.
+ */
+static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
+			struct belay_range granted, struct belay_range *again, bool *more)
+{
+	uint32_t i;
+
+	if (weaker)
+		widen(again, more, granted.start, granted.end);
+	for (i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
+		const struct request *q = request_at(c, i);
+
+		if (q->resource == r && q->queue != 0)
+			widen(again, more, q->start, q->end);
+	}
+}
+
+/* Grant or refuse one queued request that nothing blocks any more. */
+static bool let_go(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	const struct resource *r = resource_at(c, q->resource);
+	uint64_t place = q->queue;
+	bool local = q->local;
+
+	queue_drop(c, i);
+	if (!local)
+		stable_duty(c, owner_at(c, q->owner)->node, place);
+	if (q->test) {
+		request_finish(c, i, 0);
+		return false;
+	}
+	if (!table_room(c, r, q->owner, 2)) {
+		c->stats.refused++;
+		request_finish(c, i, -ENOLCK);
+		return false;
+	}
+	return request_grant(c, i);
+}
+
+void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
+{
+	struct resource *res = resource_at(c, r);
+	bool local = res->state != BELAY_STATE_ARB, more = true;
+
+	while (more && res->waiting != 0) {
+		uint32_t count = queue_collect(c, res, range, local);
+		struct belay_range again = range;
+
+		more = false;
+		for (uint32_t k = 0; k < count; k++) {
+			uint32_t i = c->scratch[k];
+			struct request q = *request_at(c, i);
+			struct blocker b = queue_blocker(c, i);
+			struct belay_range granted = range_of(q.start, q.end);
+			bool weaker;
+
+			if (b.lock != 0 || b.request != 0) {
+				if (!q.wait)
+					queue_confirm(c, i);
+				continue;
+			}
+			weaker = let_go(c, i);
+			if (owner_at(c, q.owner)->id.node != 0)
+				after_grant(c, r, q.owner, weaker, granted, &again, &more);
+			/* An exclusive lock on all of it: nobody behind can go. */
+			if (q.mode == BELAY_MODE_EX && !q.test && !more && res->tries == 0 &&
+			    granted.start <= range.start && granted.end >= range.end)
+				break;
+		}
+		range = again;
+	}
+	resource_touch(c, r);
+}
+
+void queue_scan_later(struct belay_core *c, uint32_t r)
+{
+	struct resource *res = resource_at(c, r);
+
+	if (res->scan || res->waiting == 0)
+		return;
+	res->scan = true;
+	res->scan_next = c->scan_head;
+	c->scan_head = r;
+}
+
+void queue_scan_run(struct belay_core *c)
+{
+	uint32_t r;
+
+	while ((r = c->scan_head) != 0) {
+		struct resource *res = resource_at(c, r);
+
+		c->scan_head = res->scan_next;
+		res->scan_next = 0;
+		res->scan = false;
+		queue_scan(c, r, range_of(0, BELAY_OFFSET_MAX));
+		index_resource_release(c, r);
+	}
+}
+
+void queue_scan_forget(struct belay_core *c)
+{
+	uint32_t r;
+
+	while ((r = c->scan_head) != 0) {
+		struct resource *res = resource_at(c, r);
+
+		c->scan_head = res->scan_next;
+		res->scan_next = 0;
+		res->scan = false;
+	}
+}
+
+/* Has this node already given up, by an op on its way, what is in q's way? */
+static bool release_on_way(const struct belay_core *c, const struct request *q,
+			   const struct lock *l)
+{
+	uint64_t start = l->start > q->start ? l->start : q->start;
+	uint64_t end = l->end < q->end ? l->end : q->end;
+
+	for (uint32_t i = c->sent_head; i != 0; i = sent_at(c, i)->next) {
+		const struct sent *s = sent_at(c, i);
+
+		if (s->type == BELAY_OP_REL && s->resource == q->resource &&
+		    s->owner == l->owner && overlapping(start, end, s->range))
+			return true;
+		if (s->type == BELAY_OP_CLIENT_GONE &&
+		    s->owner == owner_at(c, l->owner)->id.client)
+			return true;
+	}
+	return false;
+}
+
+static void say_busy(struct belay_core *c, uint32_t i, const struct belay_owner *holder,
+		     struct belay_range range, enum belay_mode mode)
+{
+	struct request *q = request_at(c, i);
+	struct belay_op op = {
+		.type = BELAY_OP_BUSY,
+		.node = owner_at(c, q->owner)->id.node,
+		.request = q->number,
+		.held = true,
+		.owner = *holder,
+		.range = range,
+		.mode = mode,
+	};
+
+	q->confirmed = true;
+	core_send(c, &op, true, 0, 0, 0);
+}
+
+void queue_confirm(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	const struct resource *r = resource_at(c, q->resource);
+	struct belay_owner gone = { 0 };
+	struct blocker b;
+	uint32_t owner, node;
+
+	if (q->confirmed || q->local)
+		return;
+	if (r->state != BELAY_STATE_ARB) {
+		/* The owner answers or relinquishes; if it is gone, nobody else can. */
+		if (!q->own || r->state == BELAY_STATE_UNOWNED || c->node[r->owner].in_view)
+			return;
+		gone.node = c->node[r->owner].id;
+		say_busy(c, i, &gone, range_of(q->start, q->end), BELAY_MODE_EX);
+		return;
+	}
+	b = queue_blocker(c, i);
+	if (b.lock == 0 && b.request == 0)
+		return;
+	owner = b.lock != 0 ? lock_at(c, b.lock)->owner : request_at(c, b.request)->owner;
+	node = owner_at(c, owner)->node;
+	if (node == c->self) {
+		if (b.lock != 0 ? release_on_way(c, q, lock_at(c, b.lock)) :
+				  request_at(c, b.request)->cancelled ||
+					  request_at(c, b.request)->orphan)
+			return;
+	} else if (!q->own || c->node[node].in_view) {
+		return;
+	}
+	if (b.lock != 0) {
+		const struct lock *l = lock_at(c, b.lock);
+
+		say_busy(c, i, &owner_at(c, owner)->id, range_of(l->start, l->end),
+			 (enum belay_mode)l->mode);
+	} else {
+		const struct request *e = request_at(c, b.request);
+
+		say_busy(c, i, &owner_at(c, owner)->id, range_of(e->start, e->end),
+			 (enum belay_mode)e->mode);
+	}
+}

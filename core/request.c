@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Requests of this node's clients, from LOCK to REPLY: run at once where this
+ * node has authority, else multicast; and told to the client only when what
+ * decided them is stable (S3, S12).
+ */
+#include "core/internal.h"
+
+static bool range_valid(const struct belay_range *r)
+{
+	return r->start <= r->end && r->end <= BELAY_OFFSET_MAX;
+}
+
+static struct local *local_of(const struct belay_core *c, const struct request *q)
+{
+	const struct resource *r = resource_at(c, q->resource);
+
+	return r->local != 0 ? local_at(c, r->local) : NULL;
+}
+
+static bool believed(const struct belay_core *c, const struct request *q)
+{
+	const struct local *l = local_of(c, q);
+
+	if (!core_serves(c) || q->stable_at > c->stable)
+		return false;
+	/* S4: granted under an authority that has ended since; the RELINQ
+	 * that lists it comes first. */
+	return !(q->by_authority && l != NULL && l->relinquished);
+}
+
+static void reply(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	struct belay_action a = {
+		.type = BELAY_ACTION_REPLY,
+		.client = owner_at(c, q->owner)->id.client,
+		.cookie = q->cookie,
+		.result = q->result,
+		.token = q->token,
+		.held = q->held,
+		.holder = q->holder,
+		.range = q->holder_range,
+		.mode = q->holder_mode,
+	};
+
+	core_emit(c, &a);
+	index_request_free(c, i);
+}
+
+void request_finish(struct belay_core *c, uint32_t i, int result)
+{
+	struct request *q = request_at(c, i);
+
+	assert(q->queue == 0);
+	if (!q->own || q->orphan) {
+		index_request_free(c, i);
+		return;
+	}
+	q->result = result;
+	q->state = REQUEST_DONE;
+	if (believed(c, q)) {
+		reply(c, i);
+		return;
+	}
+	q->since_us = c->now_us;
+	list_push(c, &c->done, i);
+	core_wake(c, c->now_us + ASK_MIN_US);
+}
+
+void request_settle(struct belay_core *c)
+{
+	uint32_t i = c->done.head, next;
+
+	for (; i != 0; i = next) {
+		next = request_at(c, i)->list_next;
+		if (!believed(c, request_at(c, i)))
+			continue;
+		list_drop(c, &c->done, i);
+		reply(c, i);
+	}
+}
+
+bool request_grant(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	struct resource *r = resource_at(c, q->resource);
+	bool weaker;
+
+	weaker = table_set(c, q->resource, q->owner, range_of(q->start, q->end),
+			   (enum belay_mode)q->mode);
+	if (r->state == BELAY_STATE_ARB) {
+		q->token = c->token;
+		c->stats.ordered_grants++;
+	} else {
+		struct local *l = local_of(c, q);
+
+		q->token = ++l->token;
+		l->used = true;
+		c->stats.local_grants++;
+	}
+	request_finish(c, i, 0);
+	return weaker;
+}
+
+/* Answer a test by the lock in its way, if any. */
+static void answer_test(struct belay_core *c, uint32_t i, uint32_t lock)
+{
+	struct request *q = request_at(c, i);
+
+	if (lock != 0) {
+		const struct lock *l = lock_at(c, lock);
+
+		q->held = true;
+		q->holder = owner_at(c, l->owner)->id;
+		q->holder_range = range_of(l->start, l->end);
+		q->holder_mode = (enum belay_mode)l->mode;
+	}
+	request_finish(c, i, 0);
+}
+
+/* Decide a request by this node's own authority. */
+void request_run(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	uint32_t r = q->resource;
+	struct resource *res = resource_at(c, r);
+	struct belay_range range = range_of(q->start, q->end);
+	struct blocker b;
+
+	assert(resource_authority(c, res));
+	q->by_authority = true;
+	q->stable_at = local_at(c, res->local)->authority_at;
+	if (q->cancelled || q->orphan) {
+		request_finish(c, i, -EINTR);
+		return;
+	}
+	b = queue_blocker(c, i);
+	if (q->test) {
+		answer_test(c, i, b.lock);
+	} else if (!table_room(c, res, q->owner, 2)) {
+		c->stats.refused++;
+		request_finish(c, i, -ENOLCK);
+	} else if (b.lock == 0 && b.request == 0) {
+		if (request_grant(c, i))
+			queue_scan(c, r, range);
+	} else if (!q->wait) {
+		c->stats.busy++;
+		request_finish(c, i, -EAGAIN);
+	} else {
+		queue_add(c, i, ++c->next_local_queue, true);
+		if (deadlock_closes(c, i)) {
+			queue_drop(c, i);
+			c->stats.deadlocks++;
+			request_finish(c, i, -EDEADLK);
+		}
+	}
+}
+
+/* Put it where it can make progress now. */
+void request_route(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	struct resource *r = resource_at(c, q->resource);
+	struct local *l = local_of(c, q);
+	struct belay_op op = {
+		.type = BELAY_OP_REQ,
+		.key = r->key,
+		.range = range_of(q->start, q->end),
+		.owner = owner_at(c, q->owner)->id,
+		.request = q->number,
+		.mode = (enum belay_mode)q->mode,
+		.wait = q->wait,
+		.test = q->test,
+	};
+
+	if (!core_serves(c)) {
+		q->state = REQUEST_NEW;
+		list_push(c, &c->fresh, i);
+	} else if (resource_authority(c, r) && l->inflight == 0) {
+		request_run(c, i);
+	} else if (resource_authority(c, r)) {
+		/* Own REQs sent before the ownership are still to come; to
+		 * overtake them would break the order of one client's calls. */
+		q->state = REQUEST_BACK;
+		list_push(c, &l->back, i);
+	} else {
+		q->state = REQUEST_SENT;
+		l->inflight++;
+		core_send(c, &op, true, q->resource, i, q->owner);
+	}
+}
+
+void request_back(struct belay_core *c, uint32_t r)
+{
+	struct resource *res = resource_at(c, r);
+	struct local *l = local_at(c, res->local);
+	struct list back = l->back;
+	uint32_t i;
+
+	/* The requests pin the resource, but the last one's end may free it: the
+	 * list is taken off first. */
+	l->back = (struct list){ 0 };
+	while ((i = back.head) != 0) {
+		list_drop(c, &back, i);
+		request_route(c, i);
+	}
+}
+
+void request_resume(struct belay_core *c)
+{
+	struct list fresh = c->fresh;
+	uint32_t i;
+
+	c->fresh = (struct list){ 0 };
+	while ((i = fresh.head) != 0) {
+		list_drop(c, &fresh, i);
+		request_route(c, i);
+	}
+}
+
+static uint32_t free_number(struct belay_core *c)
+{
+	do
+		c->next_request++;
+	while (c->next_request == 0 || index_request(c, c->self, c->next_request) != 0);
+	return c->next_request;
+}
+
+int request_lock(struct belay_core *c, const struct belay_event *ev)
+{
+	struct belay_owner id = ev->lock.owner;
+	uint32_t r, o, i;
+	struct request *q;
+
+	if (c->leaving)
+		return -ESHUTDOWN;
+	if (!range_valid(&ev->lock.range) || ev->lock.mode >= BELAY_MODE_COUNT ||
+	    id.kind >= BELAY_KIND_COUNT)
+		return -EINVAL;
+	if (c->stats.requests >= c->config.requests_max)
+		return -ENOLCK;
+	id.node = c->config.self;
+	r = index_resource(c, &ev->lock.key, true);
+	if (r == 0)
+		return -ENOLCK;
+	o = index_owner(c, &id, true);
+	if (o == 0 || resource_local(c, r) == NULL ||
+	    (i = index_request_new(c, r, o, free_number(c))) == 0) {
+		if (o != 0)
+			index_owner_release(c, o);
+		index_resource_release(c, r);
+		return -ENOLCK;
+	}
+	q = request_at(c, i);
+	q->start = ev->lock.range.start;
+	q->end = ev->lock.range.end;
+	q->mode = (uint8_t)ev->lock.mode;
+	q->wait = ev->lock.wait && !ev->lock.test;
+	q->test = ev->lock.test;
+	q->cookie = ev->lock.cookie;
+	resource_unidle(c, r);
+	request_route(c, i);
+	return 0;
+}
+
+int request_unlock(struct belay_core *c, const struct belay_event *ev)
+{
+	struct belay_owner id = ev->lock.owner;
+	struct belay_op op = { .type = BELAY_OP_REL };
+	uint32_t r, o;
+
+	if (!range_valid(&ev->lock.range) || id.kind >= BELAY_KIND_COUNT)
+		return -EINVAL;
+	id.node = c->config.self;
+	r = index_resource(c, &ev->lock.key, false);
+	o = r != 0 ? index_owner(c, &id, false) : 0;
+	if (o == 0)
+		return 0;
+	if (c->stale || resource_authority(c, resource_at(c, r))) {
+		(void)table_clear(c, r, o, ev->lock.range);
+		if (!c->stale)
+			queue_scan(c, r, ev->lock.range);
+		index_owner_release(c, o);
+		resource_touch(c, r);
+		return 0;
+	}
+	if (!core_serves(c))
+		return 0; /* nothing is held yet */
+	/* Ordered behind this owner's requests on their way (R26). Others wait for
+	 * it? Then at once; else it may ride with the next request. */
+	op.key = ev->lock.key;
+	op.range = ev->lock.range;
+	op.owner = owner_at(c, o)->id;
+	core_send(c, &op, resource_at(c, r)->waiting != 0, r, 0, o);
+	return 0;
+}
+
+static uint32_t find(const struct belay_core *c, uint32_t client, uint64_t cookie)
+{
+	uint32_t cl = index_client(c, c->self, client), o, i;
+
+	if (cl == 0)
+		return 0;
+	for (o = client_at(c, cl)->owners; o != 0; o = owner_at(c, o)->client_next)
+		for (i = owner_at(c, o)->requests; i != 0; i = request_at(c, i)->owner_next)
+			if (request_at(c, i)->cookie == cookie && !request_at(c, i)->orphan)
+				return i;
+	return 0;
+}
+
+bool request_withdraw(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+
+	switch (q->state) {
+	case REQUEST_NEW:
+		list_drop(c, &c->fresh, i);
+		return true;
+	case REQUEST_BACK:
+		list_drop(c, &local_of(c, q)->back, i);
+		return true;
+	case REQUEST_DONE:
+		list_drop(c, &c->done, i);
+		return true;
+	case REQUEST_QUEUED:
+		/* What this node only knows of an order it has lost is void (S10). */
+		if (!c->stale &&
+		    !(q->local && resource_authority(c, resource_at(c, q->resource))))
+			return false;
+		queue_drop(c, i);
+		return true;
+	default:
+		return c->stale;
+	}
+}
+
+int request_cancel(struct belay_core *c, const struct belay_event *ev)
+{
+	uint32_t i = find(c, ev->client.client, ev->client.cookie), r;
+	struct belay_op op = { .type = BELAY_OP_CANCEL };
+	struct belay_range range;
+	struct request *q;
+
+	if (i == 0)
+		return -ENOENT;
+	q = request_at(c, i);
+	r = q->resource;
+	range = range_of(q->start, q->end);
+	if (!c->stale && (q->state == REQUEST_DONE || q->cancelled))
+		return 0;
+	c->stats.cancelled++;
+	if (!request_withdraw(c, i)) {
+		/* Takes effect at send: a RELINQ no longer lists it. */
+		q->cancelled = true;
+		op.request = q->number;
+		core_send(c, &op, true, r, i, 0);
+		return 0;
+	}
+	q->result = -EINTR;
+	resource_at(c, r)->pins++;
+	reply(c, i);
+	resource_at(c, r)->pins--;
+	if (!c->stale && resource_authority(c, resource_at(c, r)))
+		queue_scan(c, r, range);
+	resource_touch(c, r);
+	index_resource_release(c, r);
+	return 0;
+}
+
+int request_client_gone(struct belay_core *c, uint32_t client)
+{
+	uint32_t cl = index_client(c, c->self, client);
+	struct belay_op op = { .type = BELAY_OP_CLIENT_GONE };
+	bool tell;
+
+	if (cl == 0)
+		return 0;
+	tell = client_release(c, cl, false);
+	queue_scan_run(c);
+	if (!tell)
+		return 0;
+	op.owner.node = c->config.self;
+	op.owner.client = client;
+	core_send(c, &op, true, 0, 0, client);
+	return 0;
+}
+
+void request_void(struct belay_core *c, uint32_t i, bool lost)
+{
+	struct request *q = request_at(c, i);
+
+	if (q->state == REQUEST_NEW && !lost)
+		return;
+	if (!request_withdraw(c, i))
+		return;
+	if (q->orphan) {
+		index_request_free(c, i);
+	} else if (lost || q->cancelled) {
+		q->result = lost ? -EIO : -EINTR;
+		reply(c, i);
+	} else {
+		q->state = REQUEST_NEW;
+		q->confirmed = q->by_authority = q->held = false;
+		q->stable_at = 0;
+		list_push(c, &c->fresh, i);
+	}
+}
+
+void request_tick(struct belay_core *c)
+{
+	uint32_t i;
+
+	/* I7: a long local wait may be part of a circle through other nodes. */
+	while ((i = c->local_waits.head) != 0) {
+		struct request *q = request_at(c, i);
+
+		if (q->since_us + LOCAL_WAIT_US > c->now_us) {
+			core_wake(c, q->since_us + LOCAL_WAIT_US);
+			return;
+		}
+		if (resource_authority(c, resource_at(c, q->resource)))
+			resource_relinquish(c, q->resource);
+		/* It leaves the list when its WAITING is delivered. */
+		list_drop(c, &c->local_waits, i);
+		q->since_us = c->now_us;
+		list_push(c, &c->local_waits, i);
+	}
+}
