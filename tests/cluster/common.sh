@@ -83,7 +83,7 @@ release() {
 }
 
 # free NODE NAME: nobody is in the way of an exclusive lock; busy: somebody is.
-free() { belay "$1" lock "$2" -x -w 0 -- true; }
+free() { belay "$1" lock "$2" -x -n -- true; }
 busy() {
 	free "$@"
 	[ $? -eq 1 ]
