@@ -1,6 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 # The engine: a pure state machine, no I/O (build-aux/check-core.sh proves it).
-noinst_LIBRARIES += libbelaycore.a
-libbelaycore_a_SOURCES = \
+noinst_LIBRARIES += core/libbelaycore.a
+core_libbelaycore_a_SOURCES = \
 	core/client.c \
 	core/core.c \
 	core/core.h \

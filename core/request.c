@@ -93,7 +93,7 @@ bool request_grant(struct belay_core *c, uint32_t i)
 		q->token = c->token;
 		c->stats.ordered_grants++;
 	} else {
-		struct local *l = local_of(c, q);
+		struct local *l = local_at(c, r->local);
 
 		q->token = ++l->token;
 		l->used = true;
@@ -162,7 +162,7 @@ void request_route(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
 	struct resource *r = resource_at(c, q->resource);
-	struct local *l = local_of(c, q);
+	struct local *l = local_at(c, r->local);
 	struct belay_op op = {
 		.type = BELAY_OP_REQ,
 		.key = r->key,
