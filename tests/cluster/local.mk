@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # On real corosync, in namespaces: "make check-cluster", as root.
 CLUSTER_TESTS += \
+	tests/cluster/group.sh \
 	tests/cluster/bed.sh
 EXTRA_DIST += $(CLUSTER_TESTS) tests/cluster/bed tests/cluster/common.sh
+
+check_PROGRAMS += tests/cluster/group_probe
+tests_cluster_group_probe_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_cluster_group_probe_LDADD = $(PORTS_LIBS)
