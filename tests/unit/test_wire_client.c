@@ -105,6 +105,7 @@ static const struct {
 	const char *what, *good, *bad;
 } bad_messages[] = {
 	{ "a size below the head's", "0400 0d 00", "0300 0d 00" },
+	{ "a size below the head's, fields expected", "0800 01 00 " NUMBER, "0300 01 00" },
 	{ "a size beyond the packet", "0400 0d 00", "0500 0d 00" },
 	{ "a size beyond the fields", "0800 01 00 " NUMBER, "0900 01 00 " NUMBER "00" },
 	{ "a size before the last field", "0800 01 00 " NUMBER, "0700 01 00 010000" },
@@ -183,9 +184,7 @@ static void test_rejected(void)
 static void test_text(enum client_type type, size_t text_size, size_t text2_size, int want)
 {
 	uint8_t *bytes = calloc(1, CLIENT_PACKET_MAX);
-	uint16_t fixed = type == CLIENT_ERROR ? 4 + 4 + 2 : type == CLIENT_COMMAND ? 4 + 4 + 2 :
-			 4 + 4 + 2 + 2;
-	size_t size = fixed + text_size + text2_size;
+	size_t size = 8 + 2 + text_size + (type == CLIENT_OPEN_NAME ? 2 + text2_size : 0);
 	size_t at = 8;
 
 	if (!bytes)

@@ -106,6 +106,16 @@ const struct frame_sample frame_samples[] = {
 		.hex = "424c594701003100 010200000000000000000300 "
 		       "07003412ed5e3031323334353637383961626364650001 020002 072003",
 	}, {
+		.name = "a key of zeros, and one that differs in its lockspace only",
+		.frame = ALONE, .op_count = 3, .op = {
+			{ .type = BELAY_OP_CLAIM, .epoch = 1 },
+			{ .type = BELAY_OP_CLAIM, .key = { .lockspace = 1 }, .epoch = 2 },
+			{ .type = BELAY_OP_CLAIM, .key = { .lockspace = 1 }, .epoch = 3 },
+		},
+		.hex = "424c594701004500 010200000000000000000300 "
+		       "0700000000000000000000000000000000000000000001 "
+		       "0700010000000000000000000000000000000000000002 072003",
+	}, {
 		.name = "CANCEL",
 		.frame = ALONE, .op_count = 2, .op = {
 			{ .type = BELAY_OP_CANCEL, .request = 0 },
