@@ -23,7 +23,8 @@ order() { # NAME ORDER
 	echo "$2" >&"${to[$1]}"
 }
 dismiss() { # NAME: it sees the end of its orders
-	exec {to[$1]}>&-
+	local fd=${to[$1]}
+	exec {fd}>&-
 }
 said() { grep -qxE "$2" "$BED_DIR/said.$1"; }
 says() { # NAME LINE [SECONDS]: wait until it has said a line
