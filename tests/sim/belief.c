@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the clients believe, from the answers they got and the calls they made.
+ * No table of any core is looked at: two clients that both believe in a lock
+ * write over each other's data, whatever the tables say.
+ *
+ * Belief begins at the answer 0 and ends when the client calls unlock, dies,
+ * is told LOST, or its machine is switched off. An owner that no longer
+ * believes may stay as a ghost: the cluster cannot know yet that it stopped.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+/* How long an owner that is gone may still explain a decision made before. */
+#define GONE_US 300000
+
+static bool overlap(const struct request *a, const struct request *b)
+{
+	return a->key == b->key && a->first <= b->last && b->first <= a->last;
+}
+
+bool request_conflicts(const struct sim *sim, const struct request *a, const struct request *b)
+{
+	(void)sim;
+	return a->owner != b->owner && overlap(a, b) && holds_conflict(hold_of(a->mode), hold_of(b->mode));
+}
+
+bool owner_blocks(const struct owner *owner, const struct request *request, uint64_t since_us)
+{
+	for (uint32_t a = request->first; a <= request->last; a++) {
+		if (holds_conflict(owner->held[request->key][a], hold_of(request->mode)))
+			return true;
+		if (owner->ended_us[request->key][a] >= since_us &&
+		    holds_conflict(owner->ended[request->key][a], hold_of(request->mode)))
+			return true;
+	}
+	return false;
+}
+
+static bool owner_blocks_now(const struct owner *owner, const struct request *request)
+{
+	for (uint32_t a = request->first; a <= request->last; a++)
+		if (holds_conflict(owner->held[request->key][a], hold_of(request->mode)))
+			return true;
+	return false;
+}
+
+/* Is there, at this moment, a reason to answer busy? */
+static bool busy_now(const struct sim *sim, const struct request *request)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		const struct owner *o = &sim->owner[i];
+
+		if (o->used && !o->gone && i != request->owner && owner_blocks_now(o, request))
+			return true;
+	}
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		const struct request *q = &sim->request[i];
+
+		if (q->used && !q->test && !(q->orphan && sim->owner[q->owner].gone) &&
+		    request_conflicts(sim, q, request))
+			return true;
+	}
+	return false;
+}
+
+/* Is there, at this moment, a reason to answer free? */
+static bool free_now(const struct sim *sim, const struct request *request)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		const struct owner *o = &sim->owner[i];
+
+		if (o->used && o->believes && i != request->owner && owner_blocks_now(o, request))
+			return false;
+	}
+	return true;
+}
+
+/* Something began: it may be what a try or a test sees. */
+static void note_busy(struct sim *sim, const struct request *cause)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (q->used && !q->orphan && request_conflicts(sim, q, cause))
+			q->saw_busy = true;
+	}
+}
+
+/* Something ended: a test may have seen nothing. */
+static void note_free(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (q->used && q->test && !q->orphan && !q->saw_free)
+			q->saw_free = free_now(sim, q);
+	}
+}
+
+static void set_hold(struct sim *sim, struct owner *o, uint32_t key, uint32_t atom, enum hold hold)
+{
+	if (o->held[key][atom] > hold) {
+		o->ended[key][atom] = o->held[key][atom];
+		o->ended_us[key][atom] = sim->now_us;
+	}
+	o->held[key][atom] = (uint8_t)hold;
+}
+
+/* ---- exclusion and tokens ---- */
+
+static void check_exclusion(struct sim *sim, uint32_t owner, uint32_t key, uint32_t atom)
+{
+	const struct owner *me = &sim->owner[owner];
+
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		const struct owner *o = &sim->owner[i];
+
+		if (!o->used || !o->believes || i == owner)
+			continue;
+		if (holds_conflict(o->held[key][atom], me->held[key][atom]))
+			sim_fail(sim, "two owners: n%u client %u key %u and n%u client %u key %u both hold r%u atom %u, %s and %s",
+				 me->id.node, me->id.client, (unsigned)me->id.key,
+				 o->id.node, o->id.client, (unsigned)o->id.key, key, atom,
+				 me->held[key][atom] == HOLD_EX ? "exclusive" : "shared",
+				 o->held[key][atom] == HOLD_EX ? "exclusive" : "shared");
+	}
+}
+
+static uint64_t top_of_others(const struct token_top *top, uint32_t serial)
+{
+	if (top->owner[0] != serial)
+		return top->token[0];
+	return top->token[1];
+}
+
+static void note_token(struct token_top *top, uint32_t serial, uint64_t token)
+{
+	if (top->owner[0] == serial) {
+		if (token > top->token[0])
+			top->token[0] = token;
+	} else if (token > top->token[0]) {
+		top->token[1] = top->token[0];
+		top->owner[1] = top->owner[0];
+		top->token[0] = token;
+		top->owner[0] = serial;
+	} else if (token > top->token[1]) {
+		top->token[1] = token;
+		top->owner[1] = serial;
+	}
+}
+
+static void check_token(struct sim *sim, const struct request *request, uint32_t atom, uint64_t token)
+{
+	struct token_top *top = sim->top[request->key][atom];
+	uint32_t serial = sim->owner[request->owner].serial;
+	uint64_t before = top_of_others(&top[BELAY_MODE_EX], serial);
+
+	if (request->mode == BELAY_MODE_EX && top_of_others(&top[BELAY_MODE_SH], serial) > before)
+		before = top_of_others(&top[BELAY_MODE_SH], serial);
+	if (token <= before)
+		sim_fail(sim, "token %" PRIu64 " of a grant on r%u atom %u does not exceed %" PRIu64
+			 " of an earlier conflicting one", token, request->key, atom, before);
+	note_token(&top[request->mode], serial, token);
+}
+
+static void grant(struct sim *sim, struct node *node, const struct request *request, uint64_t token)
+{
+	struct owner *o = &sim->owner[request->owner];
+
+	sim->tally.grants++;
+	if (!o->believes) {
+		sim_fail(sim, "n%u grants a lock to client %u, which is gone", node->id, o->id.client);
+		return;
+	}
+	judge_grant(sim, node, request);
+	for (uint32_t a = request->first; a <= request->last; a++) {
+		if (request->unlocked & (1u << a))
+			continue;
+		set_hold(sim, o, request->key, a, hold_of(request->mode));
+		check_exclusion(sim, request->owner, request->key, a);
+		check_token(sim, request, a, token);
+	}
+	note_busy(sim, request);
+}
+
+/* ---- requests ---- */
+
+struct request *request_find(struct sim *sim, uint32_t node, uint32_t client, uint64_t cookie)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+		const struct owner *o = &sim->owner[q->owner];
+
+		if (q->used && !q->orphan && q->cookie == cookie && o->id.node == node && o->id.client == client)
+			return q;
+	}
+	return NULL;
+}
+
+void request_drop(struct sim *sim, struct request *request)
+{
+	request->used = false;
+	while (sim->request_top > 0 && !sim->request[sim->request_top - 1].used)
+		sim->request_top--;
+}
+
+static void orphan(struct sim *sim, struct request *request)
+{
+	request->orphan = true;
+	request->orphan_us = sim->now_us;
+	sim->owner[request->owner].pending--;
+}
+
+struct request *belief_invoke(struct sim *sim, const struct request *what)
+{
+	struct owner *o = &sim->owner[what->owner];
+	struct request *q = NULL;
+
+	for (uint32_t i = 0; i < SIM_REQUESTS && !q; i++)
+		if (!sim->request[i].used)
+			q = &sim->request[i];
+	if (!q)
+		return NULL;
+	*q = *what;
+	q->used = true;
+	q->invoked_us = sim->now_us;
+	q->unlocks = o->unlocks;
+	q->saw_busy = busy_now(sim, q);
+	q->saw_free = free_now(sim, q);
+	if (q + 1 > sim->request + sim->request_top)
+		sim->request_top = (uint32_t)(q - sim->request) + 1;
+	o->pending++;
+	if (q->test)
+		return q;
+	o->dirty[q->key] = true;
+	/* Asking for SH gives EX up, from now on. */
+	for (uint32_t a = q->first; a <= q->last; a++) {
+		if (q->mode == BELAY_MODE_SH && o->held[q->key][a] == HOLD_EX) {
+			q->lowered |= (uint8_t)(1u << a);
+			set_hold(sim, o, q->key, a, HOLD_SH);
+		}
+	}
+	note_busy(sim, q);
+	note_free(sim);
+	return q;
+}
+
+/* The request changed nothing: what it would have lowered is whole again. */
+static void restore_lowered(struct sim *sim, const struct request *request)
+{
+	struct owner *o = &sim->owner[request->owner];
+
+	for (uint32_t a = request->first; a <= request->last; a++) {
+		if (!(request->lowered & (1u << a)) || o->held[request->key][a] != HOLD_SH)
+			continue;
+		o->held[request->key][a] = HOLD_EX;
+		check_exclusion(sim, request->owner, request->key, a);
+	}
+}
+
+static void check_test(struct sim *sim, struct node *node, const struct request *request,
+		       const struct belay_action *reply)
+{
+	const struct owner *o = &sim->owner[request->owner];
+	uint32_t first, last;
+
+	if (!reply->held) {
+		sim->tally.free_tests++;
+		if (!request->saw_free)
+			sim_fail(sim, "n%u: a test of r%u says free, but it never was", node->id, request->key);
+		return;
+	}
+	sim->tally.held_tests++;
+	sim_atoms(&reply->range, &first, &last);
+	if (first > request->last || last < request->first ||
+	    !holds_conflict(hold_of(reply->mode), hold_of(request->mode)))
+		sim_fail(sim, "n%u: a test of r%u names a lock that does not conflict", node->id, request->key);
+	if (reply->holder.node == o->id.node && reply->holder.client == o->id.client &&
+	    reply->holder.key == o->id.key && reply->holder.kind == o->id.kind)
+		sim_fail(sim, "n%u: a test of r%u names its own owner", node->id, request->key);
+	if (!request->saw_busy)
+		sim_fail(sim, "n%u: a test of r%u says held, but nothing was", node->id, request->key);
+}
+
+static void check_refusal(struct sim *sim, struct node *node, const struct request *request, int result)
+{
+	switch (result) {
+	case -EAGAIN:
+		sim->tally.busy++;
+		if (request->wait)
+			sim_fail(sim, "n%u answers EAGAIN to a request that waits", node->id);
+		if (!request->saw_busy)
+			sim_fail(sim, "n%u answers EAGAIN on r%u, but since the call nothing was held or queued there",
+				 node->id, request->key);
+		break;
+	case -EDEADLK:
+		sim->tally.deadlocks++;
+		judge_deadlock(sim, request);
+		break;
+	case -EINTR:
+		sim->tally.interrupted++;
+		if (!request->cancelled)
+			sim_fail(sim, "n%u answers EINTR, and nobody cancelled", node->id);
+		break;
+	case -ENOLCK:
+		sim->tally.refused++;
+		if (!sim->temper.small_limits)
+			sim_fail(sim, "n%u answers ENOLCK far below the limits", node->id);
+		break;
+	case -EIO:
+		break;
+	default:
+		sim_fail(sim, "n%u answers %d, which is no documented result", node->id, result);
+	}
+}
+
+void belief_answer(struct sim *sim, struct node *node, const struct belay_action *reply)
+{
+	struct request *q = request_find(sim, node->id, reply->client, reply->cookie);
+
+	sim->tally.replies++;
+	if (!q) {
+		sim_fail(sim, "n%u answers client %u, which asked nothing", node->id, reply->client);
+		return;
+	}
+	if (reply->result == -EIO) {
+		/* Others may have it in their queue until this life is over for them. */
+		orphan(sim, q);
+		return;
+	}
+	if (reply->result != 0)
+		check_refusal(sim, node, q, reply->result);
+	else if (q->test)
+		check_test(sim, node, q, reply);
+	else
+		grant(sim, node, q, reply->token);
+	if (reply->result != 0)
+		restore_lowered(sim, q);
+	sim->owner[q->owner].pending--;
+	request_drop(sim, q);
+	note_free(sim);
+}
+
+/* ---- ends of belief ---- */
+
+void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last)
+{
+	struct owner *o = &sim->owner[owner];
+
+	o->unlocks++;
+	for (uint32_t a = first; a <= last; a++)
+		set_hold(sim, o, key, a, HOLD_NONE);
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (!q->used || q->owner != owner || q->key != key)
+			continue;
+		for (uint32_t a = first; a <= last; a++)
+			q->unlocked |= (uint8_t)(1u << a);
+	}
+	note_free(sim);
+}
+
+static void owner_void(struct sim *sim, uint32_t owner, bool gone)
+{
+	struct owner *o = &sim->owner[owner];
+
+	o->believes = false;
+	o->gone = gone;
+	o->void_us = sim->now_us;
+	for (uint32_t i = 0; i < sim->request_top; i++)
+		if (sim->request[i].used && sim->request[i].owner == owner && !sim->request[i].orphan)
+			orphan(sim, &sim->request[i]);
+}
+
+static void void_owners(struct sim *sim, struct node *node, uint32_t client, bool gone)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		struct owner *o = &sim->owner[i];
+
+		if (o->used && o->believes && o->id.node == node->id && (client == 0 || o->id.client == client))
+			owner_void(sim, i, gone);
+	}
+	note_free(sim);
+}
+
+void belief_client_gone(struct sim *sim, struct node *node, uint32_t client)
+{
+	void_owners(sim, node, client, true);
+}
+
+void belief_void(struct sim *sim, struct node *node, uint32_t client)
+{
+	void_owners(sim, node, client, false);
+}
+
+void belief_new_life(struct sim *sim, struct node *node)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++)
+		if (sim->owner[i].used && sim->owner[i].believes && sim->owner[i].id.node == node->id)
+			sim->owner[i].incarnation = node->incarnation;
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (!q->used || q->orphan || sim->owner[q->owner].id.node != node->id)
+			continue;
+		q->number = 0;
+		q->order = 0;
+		q->delivered = 0;
+	}
+}
+
+bool belief_any(const struct sim *sim, uint32_t node, uint64_t incarnation)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		const struct owner *o = &sim->owner[i];
+
+		if (!o->used || !o->believes || o->id.node != node || o->incarnation > incarnation)
+			continue;
+		for (uint32_t k = 0; k < SIM_KEYS; k++)
+			for (uint32_t a = 0; a < SIM_ATOMS; a++)
+				if (o->held[k][a] != HOLD_NONE)
+					return true;
+	}
+	return false;
+}
+
+bool sim_quiet(const struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++)
+		if (sim->request[i].used && !sim->request[i].orphan)
+			return false;
+	for (uint32_t n = 1; n <= sim->nodes; n++)
+		if (belief_any(sim, n, UINT64_MAX))
+			return false;
+	return true;
+}
+
+/* ---- owners ---- */
+
+/* May a decision that is still to come rest on this owner? */
+static bool owner_matters(const struct sim *sim, const struct owner *o)
+{
+	if (o->believes)
+		return true;
+	if (o->gone)
+		return sim->now_us < o->void_us + GONE_US;
+	for (uint32_t n = 1; n <= sim->nodes; n++)
+		if (sim->node[n].process && !node_life_closed(&sim->node[n], o->id.node, o->incarnation))
+			return true;
+	return false;
+}
+
+static void sweep(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		struct owner *o = &sim->owner[i];
+
+		if (!o->used || owner_matters(sim, o))
+			continue;
+		o->used = false;
+		for (uint32_t k = 0; k < sim->request_top; k++)
+			if (sim->request[k].used && sim->request[k].owner == i)
+				sim->request[k].used = false;
+	}
+	while (sim->request_top > 0 && !sim->request[sim->request_top - 1].used)
+		sim->request_top--;
+	while (sim->owner_top > 0 && !sim->owner[sim->owner_top - 1].used)
+		sim->owner_top--;
+}
+
+uint32_t owner_new(struct sim *sim, struct node *node, uint32_t client, uint64_t key, enum belay_kind kind)
+{
+	uint32_t i = 0;
+
+	if (sim->owner_top > SIM_OWNERS / 4)
+		sweep(sim);
+	while (i < SIM_OWNERS && sim->owner[i].used)
+		i++;
+	if (i == SIM_OWNERS)
+		return SIM_NONE;
+	sim->owner[i] = (struct owner){
+		.used = true, .believes = true, .serial = ++sim->owner_serial,
+		.id = { .node = node->id, .client = client, .key = key, .pid = 100 * node->id + client, .kind = kind },
+		.incarnation = node->incarnation,
+	};
+	if (i + 1 > sim->owner_top)
+		sim->owner_top = i + 1;
+	return i;
+}

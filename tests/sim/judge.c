@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Judges that see the whole cluster: who came first, who waits for whom, what
+ * was delivered where. The numbers in brackets are the assertions listed in
+ * README.md.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+/* A node may keep what it owns for its minimum hold; timers and frames are late. */
+#define KEEP_SLACK_US 30000
+
+static uint64_t op_order(const struct message *message, uint32_t op)
+{
+	return message->order * 4096 + op;
+}
+
+/* ---- which request an op is about ---- */
+
+static bool same_request(const struct sim *sim, const struct request *q, uint32_t node, uint64_t incarnation,
+			 uint32_t number)
+{
+	const struct owner *o = &sim->owner[q->owner];
+
+	return q->used && q->number == number && o->id.node == node && o->incarnation == incarnation;
+}
+
+static struct request *request_numbered(struct sim *sim, uint32_t node, uint64_t incarnation, uint32_t number)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++)
+		if (same_request(sim, &sim->request[i], node, incarnation, number))
+			return &sim->request[i];
+	return NULL;
+}
+
+static bool asks_for(const struct sim *sim, const struct request *q, const struct belay_op *op)
+{
+	const struct owner *o = &sim->owner[q->owner];
+	struct belay_range range = sim_range(q->first, q->last);
+
+	return q->used && !q->orphan && q->number == 0 && q->key == sim_key(&op->key) &&
+	       o->id.node == op->owner.node && o->id.client == op->owner.client && o->id.key == op->owner.key &&
+	       o->id.kind == op->owner.kind && range.start == op->range.start && range.end == op->range.end &&
+	       q->mode == op->mode && q->wait == op->wait && q->test == op->test;
+}
+
+void judge_sent(struct sim *sim, struct node *node, const struct belay_op *op)
+{
+	if (op->type != BELAY_OP_REQ && op->type != BELAY_OP_WAITING)
+		return;
+	if (sim_key(&op->key) == SIM_NONE)
+		sim_fail(sim, "n%u sends a request for a resource nobody asked for", node->id);
+	if (request_numbered(sim, node->id, node->incarnation, op->request))
+		return;
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (asks_for(sim, q, op) && sim->owner[q->owner].incarnation == node->incarnation) {
+			q->number = op->request;
+			return;
+		}
+	}
+	sim_fail(sim, "n%u sends request %u, which no client made", node->id, op->request);
+}
+
+/* This message may give its sender a right; older ones have done so, or never will. */
+static void note_evidence(struct sim *sim, struct message *message, const struct belay_op *op)
+{
+	uint32_t key = sim_key(&op->key);
+	struct evidence *e;
+
+	if (key == SIM_NONE || (op->type != BELAY_OP_REQ && op->type != BELAY_OP_CLAIM))
+		return;
+	e = &sim->node[message->node].evidence[key];
+	for (uint32_t i = 0; i < e->count; i++)
+		if (e->message[i] == message)
+			return;
+	if (e->count == SIM_EVIDENCE && mask_count(e->message[e->next]->delivered) >= sim_majority(sim))
+		e->incarnation = e->message[e->next]->incarnation;
+	e->message[e->next] = message;
+	e->next = (e->next + 1) % SIM_EVIDENCE;
+	if (e->count < SIM_EVIDENCE)
+		e->count++;
+}
+
+void judge_ordered(struct sim *sim, struct message *message)
+{
+	for (uint32_t i = 0; i < message->op_count; i++) {
+		const struct belay_op *op = &message->op[i];
+		struct request *q;
+
+		note_evidence(sim, message, op);
+		if (op->type != BELAY_OP_REQ && op->type != BELAY_OP_WAITING)
+			continue;
+		q = request_numbered(sim, message->node, message->incarnation, op->request);
+		if (!q)
+			continue;
+		q->order = op_order(message, i);
+		q->delivered = 0;
+	}
+}
+
+/* ---- around an ordered event ---- */
+
+void judge_before(struct sim *sim, struct node *node, const struct ordered *o, struct judge_before *ret_before)
+{
+	const struct message *message = o->item.message;
+	struct belay_node_info info;
+
+	(void)sim;
+	*ret_before = (struct judge_before){
+		.digest = node->stats.digest, .dropped = node->stats.ops_dropped, .synced = node->stats.synced,
+	};
+	if (message && node_info(node, message->node, &info)) {
+		ret_before->closed = info.incarnation > message->incarnation ||
+				     (info.incarnation == message->incarnation && info.standing != BELAY_NODE_MEMBER);
+		ret_before->member = info.incarnation == message->incarnation &&
+				     info.standing == BELAY_NODE_MEMBER && info.synced;
+	}
+}
+
+/* One digest for one history, whoever computes it. */
+static void check_agreement(struct sim *sim, struct node *node)
+{
+	uint32_t i = (uint32_t)node->path & (SIM_VERDICTS - 1), probes = 0;
+	struct verdict *v;
+
+	for (;; i = (i + 1) & (SIM_VERDICTS - 1)) {
+		v = &sim->verdict[i];
+		if (v->run != sim->run || v->path == node->path)
+			break;
+		if (++probes == 64)
+			return;	/* the table is full: what is in it still judges */
+	}
+	if (v->run != sim->run) {
+		*v = (struct verdict){
+			.path = node->path, .digest = node->stats.digest, .place = node->stats.place,
+			.run = sim->run, .node = node->id,
+		};
+		return;
+	}
+	if (v->digest != node->stats.digest || v->place != node->stats.place)
+		sim_fail(sim, "n%u and n%u took the same ordered events and disagree: place %" PRIu64 " and %" PRIu64
+			 ", digest %" PRIx64 " and %" PRIx64, v->node, node->id, v->place, node->stats.place,
+			 v->digest, node->stats.digest);
+}
+
+static void note_delivery(struct sim *sim, struct node *node, const struct ordered *o)
+{
+	struct message *message = o->item.message;
+	const struct belay_op *op = &message->op[o->op];
+	struct request *q;
+
+	if (o->op + 1 == message->op_count)
+		message->delivered |= bit(node->id);
+	if (op->type != BELAY_OP_REQ && op->type != BELAY_OP_WAITING)
+		return;
+	q = request_numbered(sim, message->node, message->incarnation, op->request);
+	if (!q || q->order != op_order(message, o->op) || (q->delivered & bit(node->id)))
+		return;
+	q->delivered |= bit(node->id);
+	q->delivered_us[node->id] = sim->now_us;
+}
+
+void judge_after(struct sim *sim, struct node *node, const struct ordered *o, const struct judge_before *before)
+{
+	const struct message *message = o->item.message;
+
+	if (message && o->op != SIM_NONE) {
+		const struct belay_op *op = &message->op[o->op];
+
+		note_delivery(sim, node, o);
+		if (op->type == BELAY_OP_START && !before->synced && node->stats.synced)
+			node->path = mix64(op_order(message, o->op));
+		/* (6) */
+		if (before->closed && before->digest != node->stats.digest)
+			sim_fail(sim, "n%u applies an op of a life of n%u that is over", node->id, message->node);
+		/* (7) */
+		if (before->member && before->synced && node->stats.ops_dropped != before->dropped &&
+		    (op->type == BELAY_OP_REQ || op->type == BELAY_OP_REL || op->type == BELAY_OP_RELINQ))
+			sim_fail(sim, "n%u drops an op of n%u, which is a member and goes on", node->id, message->node);
+		if (before->closed)
+			sim->tally.stale++;
+	}
+	if (node->stats.synced)
+		check_agreement(sim, node);
+}
+
+/* ---- who came first ---- */
+
+/* A request that @node's core must not pass. */
+static bool waits_at(const struct sim *sim, const struct node *node, const struct request *q)
+{
+	const struct owner *o = &sim->owner[q->owner];
+
+	if (!q->used || !q->wait || q->test || q->cancelled)
+		return false;
+	if (!q->orphan)
+		return true;
+	/* Its node left: it keeps its place until it is fenced (S6). */
+	return !o->gone && !node_life_closed(node, o->id.node, o->incarnation);
+}
+
+/* Did @early stand before @late when @node's core granted @late? */
+static bool came_first(const struct sim *sim, const struct node *node, const struct request *early,
+		       const struct request *late)
+{
+	bool delivered = early->order != 0 && (early->delivered & bit(node->id));
+
+	if (late->order != 0)
+		return delivered && early->order < late->order;
+	/* @late never left its node, which owns the resource. */
+	if (sim->owner[early->owner].id.node == node->id && !early->orphan)
+		return early->invoked_us < late->invoked_us && early->order == 0 && early->number == 0;
+	return delivered &&
+	       early->delivered_us[node->id] + sim->config.min_hold_us + KEEP_SLACK_US < late->invoked_us;
+}
+
+static void check_fairness(struct sim *sim, const struct node *node, const struct request *granted)
+{
+	const struct owner *o = &sim->owner[granted->owner];
+
+	/* Its threads unlock and ask at once: what it held at the decision is not known. */
+	if (o->unlocks != granted->unlocks || o->pending > 1)
+		return;
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		const struct request *q = &sim->request[i];
+
+		if (q == granted || !waits_at(sim, node, q) || !request_conflicts(sim, q, granted))
+			continue;
+		/* A request that waits for the requester's own lock may be passed. */
+		if (owner_blocks(o, q, granted->invoked_us))
+			continue;
+		if (came_first(sim, node, q, granted))
+			sim_fail(sim, "n%u grants client %u r%u [%u,%u] past an earlier request of n%u client %u [%u,%u]",
+				 node->id, o->id.client, granted->key, granted->first, granted->last,
+				 sim->owner[q->owner].id.node, sim->owner[q->owner].id.client, q->first, q->last);
+	}
+}
+
+/* ---- stability ---- */
+
+static uint32_t acknowledgements_needed(const struct sim *sim, const struct node *node)
+{
+	struct belay_node_info info;
+	uint32_t need = 0;
+
+	if (sim->stability == BELAY_STABLE_MAJORITY)
+		return sim_majority(sim);
+	for (uint32_t i = 0; belay_core_node(node->core, i, &info); i++)
+		if (info.standing != BELAY_NODE_CLOSED)
+			need++;
+	return need;
+}
+
+/*
+ * (3) A right rests on an op that enough nodes have: the request itself, or
+ * an earlier REQ or CLAIM that gave this node the resource.
+ */
+static void check_stability(struct sim *sim, const struct node *node, const struct request *q)
+{
+	uint32_t need = acknowledgements_needed(sim, node);
+	const struct evidence *e = &node->evidence[q->key];
+
+	if (mask_count(q->delivered) >= need || e->incarnation == node->incarnation)
+		return;
+	for (uint32_t i = 0; i < e->count; i++)
+		if (e->message[i]->incarnation == node->incarnation &&
+		    mask_count(e->message[i]->delivered) >= need)
+			return;
+	sim_fail(sim, "n%u grants r%u to client %u, and no request for it is with enough nodes (%u)", node->id, q->key,
+		 sim->owner[q->owner].id.client, need);
+}
+
+void judge_grant(struct sim *sim, struct node *node, const struct request *request)
+{
+	check_fairness(sim, node, request);
+	check_stability(sim, node, request);
+}
+
+/* ---- who waits for whom ---- */
+
+struct hunt {
+	struct sim *sim;
+	uint64_t since_us;
+	bool strict;		/* only what is held and waited for now, by POSIX owners */
+	uint32_t target;
+	bool seen[SIM_OWNERS];
+};
+
+static bool hunt_request_counts(const struct hunt *h, const struct request *q)
+{
+	if (!q->used || !q->wait || q->test)
+		return false;
+	return !q->orphan || (!h->strict && (!h->sim->owner[q->owner].gone || q->orphan_us >= h->since_us));
+}
+
+static bool hunt_from(struct hunt *h, uint32_t owner);
+
+/* Does @q wait for owner @i? */
+static bool hunt_edge(const struct hunt *h, const struct request *q, uint32_t i)
+{
+	struct sim *sim = h->sim;
+	const struct owner *o = &sim->owner[i];
+
+	if (!o->used || i == q->owner)
+		return false;
+	if (h->strict)
+		return o->believes && o->id.kind == BELAY_KIND_POSIX && owner_blocks(o, q, UINT64_MAX);
+	if (owner_blocks(o, q, h->since_us))
+		return true;
+	for (uint32_t k = 0; k < sim->request_top; k++) {
+		const struct request *e = &sim->request[k];
+
+		if (hunt_request_counts(h, e) && e->owner == i && request_conflicts(sim, e, q) &&
+		    !(e->order && q->order && e->order > q->order))
+			return true;
+	}
+	return false;
+}
+
+static bool hunt_from(struct hunt *h, uint32_t owner)
+{
+	struct sim *sim = h->sim;
+
+	for (uint32_t k = 0; k < sim->request_top; k++) {
+		const struct request *q = &sim->request[k];
+
+		if (!hunt_request_counts(h, q) || q->owner != owner)
+			continue;
+		for (uint32_t i = 0; i < sim->owner_top; i++) {
+			if (!hunt_edge(h, q, i))
+				continue;
+			if (i == h->target)
+				return true;
+			if (h->seen[i])
+				continue;
+			h->seen[i] = true;
+			if (hunt_from(h, i))
+				return true;
+		}
+	}
+	return false;
+}
+
+void judge_deadlock(struct sim *sim, const struct request *request)
+{
+	struct hunt h = { .sim = sim, .since_us = request->invoked_us, .target = request->owner };
+	const struct owner *o = &sim->owner[request->owner];
+
+	if (o->id.kind != BELAY_KIND_POSIX)
+		sim_fail(sim, "n%u answers EDEADLK to an owner that is not a process", o->id.node);
+	if (!request->wait)
+		sim_fail(sim, "n%u answers EDEADLK to a request that does not wait", o->id.node);
+	if (!hunt_from(&h, request->owner))
+		sim_fail(sim, "n%u answers EDEADLK to client %u on r%u, and nobody waits for it", o->id.node,
+			 o->id.client, request->key);
+}
+
+/* All is well, nobody acts, and still a circle of processes waits: it was not found. */
+void judge_missed_deadlock(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		struct hunt h = { .sim = sim, .strict = true, .target = i };
+		const struct owner *o = &sim->owner[i];
+
+		if (o->used && o->believes && o->pending > 0 && o->id.kind == BELAY_KIND_POSIX && hunt_from(&h, i))
+			sim_fail(sim, "n%u client %u waits in a circle, and nobody says EDEADLK", o->id.node,
+				 o->id.client);
+	}
+}
+
+/* ---- silence ---- */
+
+static void check_silent(struct sim *sim, const struct node *node)
+{
+	const struct belay_stats *s = &node->stats;
+
+	belay_core_check(node->core);
+	if (!s->synced)
+		sim_fail(sim, "n%u does not serve, long after everything is well", node->id);
+	else if (s->frozen)
+		sim_fail(sim, "n%u is frozen, long after everything is well", node->id);
+	else if (s->locks || s->waiters || s->requests)
+		sim_fail(sim, "n%u still has %u locks, %u waiters, %u requests, and no client wants any", node->id,
+			 s->locks, s->waiters, s->requests);
+}
+
+/* (8) Everything is mended and given back: nothing may be left over. */
+void judge_quiet(struct sim *sim)
+{
+	const struct node *first = NULL;
+
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		const struct request *q = &sim->request[i];
+		const struct owner *o = &sim->owner[q->owner];
+
+		if (q->used && !q->orphan)
+			sim_fail(sim, "n%u client %u has no answer on r%u [%u,%u], asked at %" PRIu64 "us", o->id.node,
+				 o->id.client, q->key, q->first, q->last, q->invoked_us);
+	}
+	for (uint32_t i = 1; i <= sim->nodes; i++) {
+		const struct node *node = &sim->node[i];
+
+		if (!node->process)
+			continue;
+		check_silent(sim, node);
+		if (first && first->path == node->path && first->stats.digest != node->stats.digest)
+			sim_fail(sim, "n%u and n%u end with different tables", first->id, i);
+		first = first ? first : node;
+	}
+	if (!first)
+		sim_fail(sim, "no node is left");
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A cluster in one process: real cores, a simulated CPG, machines that fail,
+ * clients that lock, and judges that watch what the clients believe. Virtual
+ * time, one queue of events, one source of chance: a seed is a world, and the
+ * same seed is the same world again.
+ *
+ *	cpg.c     the group: rings, one order per ring, holes, views
+ *	node.c    what belayd's engine does around a core
+ *	client.c  random clients
+ *	belief.c  what clients believe; exclusion, tokens, answers
+ *	judge.c   fairness, deadlocks, stability, agreement, quiescence
+ *	fault.c   random faults, fencing, healing
+ *	script.c  scenarios: the same world, told step by step
+ *	trace.c   all of that, readable
+ *	world.c   memory, the queue of events, one run
+ */
+#ifndef BELAY_SIM_H
+#define BELAY_SIM_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/core.h"
+#include "tests/sim/random.h"
+#include "wire/wire.h"
+
+#define SIM_NODES 7		/* at most; nodes are numbered from 1 */
+#define SIM_KEYS 4		/* resources */
+#define SIM_ATOMS 8		/* pieces of the file that are locked as a whole */
+#define SIM_CLIENTS 4		/* connections of a node at one time */
+#define SIM_CLIENT_OWNERS 2	/* owners of a client */
+#define SIM_OWNERS 256
+#define SIM_REQUESTS 256
+#define SIM_RINGS 256
+#define SIM_VERDICTS 65536	/* places whose digest is remembered, a power of two */
+#define SIM_NONE UINT32_MAX
+
+typedef uint32_t node_mask;	/* bit n: node n */
+
+/* ---- memory of one run, given back all at once ---- */
+
+struct arena_block;
+struct arena {
+	struct arena_block *first, *current;
+};
+void *arena_alloc(struct arena *arena, size_t size);	/* zeroed; never NULL */
+void arena_reset(struct arena *arena);
+void arena_done(struct arena *arena);
+
+/* A growing array of pointers or structs; its memory is kept from run to run. */
+struct vector {
+	void *data;
+	size_t count, room, size;
+};
+void *vector_push(struct vector *v, size_t size, const void *element);
+void vector_done(struct vector *v);
+
+/* ---- the simulated CPG ---- */
+
+enum message_kind {
+	MESSAGE_FRAME,		/* belayd's: ops */
+	MESSAGE_SNAPSHOT,	/* belayd's: records */
+	MESSAGE_JOIN,		/* corosync's: a process joined the group */
+	MESSAGE_LEAVE,		/* ... left it, or died */
+};
+
+struct message {
+	enum message_kind kind;
+	uint32_t node, process;	/* sender */
+	uint64_t number;	/* names the message */
+	uint64_t order;		/* its ring and place; 0 until ordered */
+	uint64_t incarnation, seq;
+	bool ask;
+	uint32_t ack_count, op_count, record_count;
+	const struct belay_ack *ack;
+	struct belay_op *op;
+	struct belay_record *record;
+	struct wire_snapshot head;
+	node_mask delivered;	/* cores that have taken all of it */
+	uint64_t path;		/* SNAPSHOT: history of the donor at the cut */
+};
+
+struct ring {
+	uint32_t id;
+	node_mask members;	/* whose corosync formed it */
+	node_mask token;	/* the side that can still order when it breaks */
+	bool broken;		/* members were lost: nothing is ordered any more */
+	struct vector log;	/* of struct message * */
+};
+
+/* What CPG hands to a process: a message or a view. */
+struct item {
+	struct message *message;	/* NULL: a view */
+	node_mask members, joined, left;
+	uint64_t identity;	/* the same for all who got the same view */
+};
+
+/* A place in the history of one node: which item, and what of it. */
+struct ordered {
+	struct item item;
+	uint32_t op;		/* SIM_NONE: the view, or the head of the frame */
+};
+
+/* ---- a machine: its corosync, its belayd, its clients ---- */
+
+struct client {
+	bool used;
+	uint32_t id;
+	uint64_t cookie;
+	uint32_t owner[SIM_CLIENT_OWNERS];
+};
+
+/* The last ops of a node that can have given it a right to a resource. */
+#define SIM_EVIDENCE 8
+struct evidence {
+	uint32_t count, next;
+	struct message *message[SIM_EVIDENCE];
+	uint64_t incarnation;	/* an older one was with enough nodes in this life */
+};
+
+struct node {
+	uint32_t id;
+
+	/* The machine and its corosync. */
+	bool powered, corosync_stopped;
+	uint32_t component;	/* who can hear whom */
+	struct ring *ring;
+	uint32_t at;		/* next entry of the ring's log */
+	uint32_t hole;		/* first entry that this side lost, or SIM_NONE */
+	node_mask side;		/* with whom this node leaves a broken ring */
+	uint32_t registered;	/* process in the group, as ordered */
+	uint32_t known[SIM_NODES + 1];	/* processes in the group, as delivered here */
+	struct vector queue;	/* sent, not yet ordered: struct message * */
+	size_t queue_at;
+	struct vector inbox;	/* struct item, handed over, not yet read */
+	size_t inbox_at;
+	bool order_due, turn_due;
+
+	/* belayd. */
+	uint32_t process;	/* 0: not running */
+	uint32_t processes;	/* how many there have been */
+	bool stopped, joined, slow, quitting, leaving;
+	/* Scenarios: nothing it sends is ordered; it reads nothing; what its side loses of a broken ring. */
+	bool muted, lagging;
+	uint32_t lose;
+	struct belay_core *core;
+	void *memory;
+	size_t memory_size;
+	uint64_t incarnation;
+	uint64_t path;		/* hash of all ordered events so far */
+	struct vector pending;	/* struct belay_op, not yet in a frame */
+	uint64_t seq;		/* number of the first of them */
+	bool urgent, flush, ask;
+	bool flush_due, synced, frozen, quorate, quorum_due;
+	uint64_t tick_us;	/* when the next TICK is due, UINT64_MAX: none */
+	uint64_t busy_until_us;	/* CPG answers TRY_AGAIN until then */
+	bool holding, replay;
+	struct vector held, replaying;	/* struct ordered */
+	node_mask snapshot_to;
+	uint64_t snapshot_incarnation[SIM_NODES + 1];
+	struct vector outgoing;	/* struct message *: parts of snapshots */
+	size_t outgoing_at;
+	bool outgoing_due;
+	struct wire_snapshot incoming;
+	uint32_t incoming_part;	/* next part expected */
+	struct belay_stats stats;
+	struct evidence evidence[SIM_KEYS];
+
+	/* Clients. */
+	uint32_t client_last;
+	struct client client[SIM_CLIENTS];
+};
+
+/* ---- what is believed ---- */
+
+enum hold {
+	HOLD_NONE,
+	HOLD_SH,
+	HOLD_EX,
+};
+
+struct owner {
+	bool used;
+	bool believes;		/* its client lives and was not told LOST */
+	bool gone;		/* its client died and belayd lives: it is about to be forgotten */
+	uint64_t void_us;	/* since when it does not believe */
+	uint32_t serial;	/* never used twice */
+	struct belay_owner id;
+	uint64_t incarnation;	/* of the node, when the client connected */
+	uint32_t pending;	/* requests without an answer */
+	uint32_t unlocks;	/* calls so far */
+	bool dirty[SIM_KEYS];	/* asked for a lock there and has not given all back since */
+	uint8_t held[SIM_KEYS][SIM_ATOMS];	/* enum hold */
+	/* What was held last and when that ended: a decision may be older than its news. */
+	uint8_t ended[SIM_KEYS][SIM_ATOMS];
+	uint64_t ended_us[SIM_KEYS][SIM_ATOMS];
+};
+
+struct request {
+	bool used;
+	bool orphan;		/* nobody awaits the answer, but others may still queue behind it */
+	uint64_t orphan_us;	/* since when */
+	uint32_t owner;
+	uint64_t cookie;
+	uint32_t key, first, last;	/* atoms first..last */
+	enum belay_mode mode;
+	bool wait, test;
+	uint64_t invoked_us;
+	bool saw_busy, saw_free;	/* at some moment since it was invoked */
+	bool cancelled;
+	uint32_t unlocks;	/* of the owner, when it was invoked */
+	uint8_t unlocked;	/* atoms given back while it waited */
+	uint8_t lowered;	/* atoms whose EX it gave up for SH */
+	uint32_t number;	/* the core's; 0: not sent */
+	uint64_t order;		/* place of the op that put it into the queue */
+	node_mask delivered;	/* cores that have seen that op */
+	uint64_t delivered_us[SIM_NODES + 1];
+};
+
+/* Fencing tokens: the highest of two different owners is all that matters. */
+struct token_top {
+	uint64_t token[2];
+	uint32_t owner[2];	/* serial */
+};
+
+struct verdict {
+	uint64_t path, digest, place;
+	uint32_t run, node;
+};
+
+/* ---- the queue of events ---- */
+
+enum due {
+	DUE_ORDER,		/* a node has the token */
+	DUE_TURN,		/* a node reads what CPG delivered */
+	DUE_FLUSH,		/* a node's loop turn ends */
+	DUE_TICK,
+	DUE_OUTGOING,		/* a node sends a part of a snapshot */
+	DUE_QUORUM,		/* votequorum tells a node */
+	DUE_REFORM,		/* a component forms its ring */
+	DUE_CLIENT,		/* a client of a node acts */
+	DUE_FAULT,		/* something breaks */
+	DUE_REPAIR,		/* ... and is mended: what, which node */
+	DUE_FENCE,		/* node tells its belayd that argument has stopped */
+	DUE_STAGE,		/* the run enters its next stage */
+	DUE_COUNT
+};
+
+struct due_event {
+	uint64_t at_us, number;
+	enum due type;
+	uint32_t node, argument;
+	uint32_t process;	/* void if belayd is another by then; 0: any */
+};
+
+/* Chaos, then healing, then letting go, then all must be quiet. */
+enum stage {
+	STAGE_CHAOS,
+	STAGE_HEAL,		/* all is mended; owners that do not wait give up what they hold */
+	STAGE_DRAIN,		/* all owners give up what they hold */
+	STAGE_END,
+};
+
+/* How this world behaves; drawn from the seed, or fixed for a scenario. */
+struct temper {
+	uint32_t order_us, lag_us, burst, linger_us, think_us, gap_us;
+	uint32_t linger_percent, frame_ops, late_us, quorum_us;
+	uint32_t hole_percent, private_ops;
+	uint32_t faults, wait_percent, test_percent, exclusive_percent, ofd_percent, flock_percent;
+	uint32_t cancel_percent, die_percent, threads_percent, wide_percent;
+	uint32_t keys, clients, atoms;
+	uint32_t fence_us;	/* 0: no fencing before healing */
+	uint32_t record_batch;
+	bool small_limits;
+};
+
+/* What the runs did: a test that never gets there proves nothing. */
+struct tally {
+	uint64_t runs, events, steps, ops[BELAY_OP_COUNT], replies, grants, waits, busy, deadlocks;
+	uint64_t interrupted, refused, lost, snapshots, restarts, fences, views, splits, kills, offs;
+	uint64_t holes, privates, stale, free_tests, held_tests, local_grants, claims, leaves;
+};
+
+struct sim_options {
+	uint32_t nodes;		/* 0: drawn */
+	uint32_t steps;		/* client acts in the chaos */
+	bool wire;		/* frames and snapshots go through wire/ */
+	bool scenario;
+	FILE *trace;		/* NULL: none */
+};
+
+struct sim {
+	struct sim_options options;
+	struct random random;
+	struct arena arena;
+	struct temper temper;
+	struct tally tally;
+	uint64_t now_us, seed, hash, due_number, message_number, incarnation, run_events;
+	uint32_t delivering;	/* whose frame is being fed, for the trace */
+	uint32_t run;		/* counts runs: marks what is of this one */
+	uint32_t nodes;
+	enum belay_stability stability;
+	struct belay_core_config config;
+	enum stage stage;
+	uint32_t acts;		/* clients' acts left in the chaos */
+	uint64_t heal_us;
+	node_mask doomed;	/* stay off for good */
+	struct vector heap;	/* struct due_event */
+	uint32_t ring_count;
+	struct ring ring[SIM_RINGS];
+	uint32_t reform;	/* counts changes of the network */
+	uint32_t token_node;	/* scenarios: whose side has the token when a ring breaks */
+	struct node node[SIM_NODES + 1];
+	struct owner owner[SIM_OWNERS];
+	struct request request[SIM_REQUESTS];
+	uint32_t request_top;	/* none is used from here on */
+	uint32_t owner_top, owner_serial;
+	struct token_top top[SIM_KEYS][SIM_ATOMS][2];
+	struct verdict *verdict;
+	char failure[512];
+};
+
+/* ---- world.c ---- */
+
+struct sim *sim_new(const struct sim_options *options);
+void sim_free(struct sim *sim);
+/* One whole run; returns NULL if all went well, else what did not. */
+const char *sim_run(struct sim *sim, uint64_t seed);
+/* An empty world, for a scenario. */
+void sim_reset(struct sim *sim, uint64_t seed);
+/* Let time pass until @until_us, or (false) until nothing is due that changes anything. */
+void sim_advance(struct sim *sim, uint64_t until_us);
+void sim_due(struct sim *sim, uint64_t in_us, enum due type, uint32_t node, uint32_t argument);
+__attribute__((format(printf, 2, 3)))
+void sim_fail(struct sim *sim, const char *format, ...);
+static inline bool sim_failed(const struct sim *sim)
+{
+	return sim->failure[0] != '\0';
+}
+static inline void sim_hash(struct sim *sim, uint64_t value)
+{
+	sim->hash = mix64(sim->hash ^ value) + 0x9e3779b97f4a7c15u;
+}
+static inline node_mask bit(uint32_t node)
+{
+	return (node_mask)1 << node;
+}
+static inline uint32_t mask_count(node_mask mask)
+{
+	return (uint32_t)__builtin_popcount(mask);
+}
+static inline uint32_t sim_majority(const struct sim *sim)
+{
+	return sim->nodes / 2 + 1;
+}
+void sim_make_key(uint32_t key, struct belay_key *ret_key);
+uint32_t sim_key(const struct belay_key *key);		/* or SIM_NONE */
+struct belay_range sim_range(uint32_t first, uint32_t last);
+/* Atoms that @range touches: first and last. */
+void sim_atoms(const struct belay_range *range, uint32_t *ret_first, uint32_t *ret_last);
+
+/* ---- cpg.c ---- */
+
+void cpg_send(struct sim *sim, struct node *node, struct message *message);
+void cpg_order(struct sim *sim, struct node *node);
+/* Order what it has sent, at most @count messages, in whatever ring it is, broken or not. */
+void cpg_order_now(struct sim *sim, struct node *node, uint32_t count);
+/* The next thing CPG has for the process of @node; false: nothing now. */
+bool cpg_next(struct sim *sim, struct node *node, struct item *ret_item);
+bool cpg_waiting(const struct node *node);
+/* Something that held the node up is over: let it order and read again. */
+void cpg_kick(struct sim *sim, struct node *node);
+/* A machine or a link failed or came back. */
+void cpg_network_changed(struct sim *sim);
+void cpg_reform(struct sim *sim, uint32_t component);
+void cpg_power_off(struct sim *sim, struct node *node);
+void cpg_boot(struct sim *sim, struct node *node);
+/* Does corosync call this node quorate? */
+bool cpg_quorate(const struct sim *sim, const struct node *node);
+
+/* ---- node.c ---- */
+
+void node_start(struct sim *sim, struct node *node);
+void node_kill(struct sim *sim, struct node *node);
+void node_forget(struct node *node);		/* what died with the process */
+void node_wake(struct sim *sim, struct node *node);	/* SIGCONT */
+int node_step(struct sim *sim, struct node *node, struct belay_event *event);
+void node_turn(struct sim *sim, struct node *node);
+/* Reads up to @count things, even if it lags. */
+void node_read(struct sim *sim, struct node *node, uint32_t count);
+void node_tick(struct sim *sim, struct node *node);
+void node_flush(struct sim *sim, struct node *node);
+void node_outgoing(struct sim *sim, struct node *node);
+void node_quorum(struct sim *sim, struct node *node);
+void node_end_turn(struct sim *sim, struct node *node);
+static inline bool node_runs(const struct node *node)
+{
+	return node->powered && node->process != 0 && !node->stopped;
+}
+/* What the core of @at knows of @of; false if it never met it. */
+bool node_info(const struct node *at, uint32_t of, struct belay_node_info *ret_info);
+/* Is the life (node, incarnation) certainly over in the eyes of @at's core? */
+bool node_life_closed(const struct node *at, uint32_t of, uint64_t incarnation);
+
+/* ---- codec.c: the same message after a trip through wire/ ---- */
+
+void codec_trip(struct sim *sim, struct message *message);
+
+/* ---- client.c ---- */
+
+struct client *client_new(struct sim *sim, struct node *node);
+struct client *client_find(struct node *node, uint32_t id);
+void client_act(struct sim *sim, struct node *node);
+void client_let_go(struct sim *sim, struct node *node, bool also_waiting);
+int client_lock(struct sim *sim, struct node *node, struct client *client, uint32_t owner,
+		const struct request *what);
+void client_unlock(struct sim *sim, struct node *node, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
+int client_cancel(struct sim *sim, struct node *node, struct request *request);
+void client_die(struct sim *sim, struct node *node, struct client *client);
+uint32_t owner_new(struct sim *sim, struct node *node, uint32_t client, uint64_t key, enum belay_kind kind);
+
+/* ---- belief.c ---- */
+
+struct request *belief_invoke(struct sim *sim, const struct request *what);
+void belief_answer(struct sim *sim, struct node *node, const struct belay_action *reply);
+void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
+/* The client is gone, and its death is known to a belayd that lives. */
+void belief_client_gone(struct sim *sim, struct node *node, uint32_t client);
+/* The clients of this node hold nothing any more, but the cluster may not know it. */
+void belief_void(struct sim *sim, struct node *node, uint32_t client);
+/* Owners that lost nothing, and requests that still wait, go on in the node's new life. */
+void belief_new_life(struct sim *sim, struct node *node);
+bool belief_any(const struct sim *sim, uint32_t node, uint64_t incarnation);
+struct request *request_find(struct sim *sim, uint32_t node, uint32_t client, uint64_t cookie);
+void request_drop(struct sim *sim, struct request *request);
+bool request_conflicts(const struct sim *sim, const struct request *a, const struct request *b);
+/* Did @owner hold what conflicts with @request, now or since @since_us? */
+bool owner_blocks(const struct owner *owner, const struct request *request, uint64_t since_us);
+bool sim_quiet(const struct sim *sim);		/* no request awaits an answer, nothing is held */
+static inline enum hold hold_of(enum belay_mode mode)
+{
+	return mode == BELAY_MODE_EX ? HOLD_EX : HOLD_SH;
+}
+static inline bool holds_conflict(enum hold a, enum hold b)
+{
+	return a != HOLD_NONE && b != HOLD_NONE && (a == HOLD_EX || b == HOLD_EX);
+}
+
+/* ---- judge.c ---- */
+
+void judge_sent(struct sim *sim, struct node *node, const struct belay_op *op);
+void judge_ordered(struct sim *sim, struct message *message);
+/* Around each ordered event that a core takes. */
+struct judge_before {
+	uint64_t digest, dropped;
+	bool closed;		/* the sender's life was over before */
+	bool member;		/* the sender is a member that serves */
+	bool synced;
+};
+void judge_before(struct sim *sim, struct node *node, const struct ordered *o, struct judge_before *ret_before);
+void judge_after(struct sim *sim, struct node *node, const struct ordered *o, const struct judge_before *before);
+void judge_grant(struct sim *sim, struct node *node, const struct request *request);
+void judge_deadlock(struct sim *sim, const struct request *request);
+void judge_missed_deadlock(struct sim *sim);
+void judge_quiet(struct sim *sim);
+
+/* ---- fault.c ---- */
+
+void fault_begin(struct sim *sim);
+void fault_strike(struct sim *sim);
+void fault_repair(struct sim *sim, uint32_t node, uint32_t what);
+void fault_fence(struct sim *sim, uint32_t node, uint32_t victim);
+void fault_heal(struct sim *sim);
+void fault_power_off(struct sim *sim, struct node *node);
+void fault_kill(struct sim *sim, struct node *node);
+/* The core of @node says that @left has left. */
+void fault_left(struct sim *sim, struct node *node, uint32_t left);
+void fault_mend(struct sim *sim, struct node *node);
+bool fault_all_well(const struct sim *sim);
+
+/* ---- script.c ---- */
+
+/* Plays a scenario and writes its trace; returns whether it made sense. */
+bool script_play(struct sim *sim, FILE *script, const char *name);
+
+/* ---- trace.c ---- */
+
+void trace_line(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define trace(sim, ...) ((sim)->options.trace ? trace_line((sim), __VA_ARGS__) : (void)0)
+void trace_event(struct sim *sim, const struct node *node, const struct belay_event *event);
+void trace_state(struct sim *sim, const struct node *node, const struct belay_event *event);
+void trace_action(struct sim *sim, const struct node *node, const struct belay_action *action);
+
+#endif

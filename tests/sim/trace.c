@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What happens, for people: one line an event, its effects below it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+void trace_line(struct sim *sim, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(sim->options.trace, "[%7" PRIu64 "us] ", sim->now_us);
+	va_start(args, format);
+	vfprintf(sim->options.trace, format, args);
+	va_end(args);
+	fputc('\n', sim->options.trace);
+}
+
+static const char *op_name(enum belay_op_type type)
+{
+	static const char *const name[BELAY_OP_COUNT] = {
+		[BELAY_OP_REQ] = "REQ", [BELAY_OP_REL] = "REL", [BELAY_OP_CANCEL] = "CANCEL",
+		[BELAY_OP_BUSY] = "BUSY", [BELAY_OP_HELD] = "HELD", [BELAY_OP_WAITING] = "WAITING",
+		[BELAY_OP_RELINQ] = "RELINQ", [BELAY_OP_CLAIM] = "CLAIM", [BELAY_OP_IDLE] = "IDLE",
+		[BELAY_OP_CLIENT_GONE] = "CLIENT_GONE", [BELAY_OP_HELLO] = "HELLO",
+		[BELAY_OP_SYNCED] = "SYNCED", [BELAY_OP_START] = "START", [BELAY_OP_FENCED] = "FENCED",
+		[BELAY_OP_LEAVE] = "LEAVE", [BELAY_OP_DIGEST] = "DIGEST",
+	};
+
+	return type < BELAY_OP_COUNT && name[type] ? name[type] : "?";
+}
+
+static const char *result_name(int result)
+{
+	switch (result) {
+	case 0:		return "granted";
+	case -EAGAIN:	return "EAGAIN";
+	case -EDEADLK:	return "EDEADLK";
+	case -EINTR:	return "EINTR";
+	case -ENOLCK:	return "ENOLCK";
+	case -EIO:	return "EIO";
+	default:	return "?";
+	}
+}
+
+static char mode_letter(enum belay_mode mode)
+{
+	return mode == BELAY_MODE_EX ? 'X' : 'S';
+}
+
+struct word {
+	char at[80];
+};
+
+struct text {
+	char at[256];
+};
+
+static struct word range_text(const struct belay_key *key, struct belay_range range, enum belay_mode mode)
+{
+	struct word t;
+	uint32_t k = sim_key(key);
+
+	if (range.end == BELAY_OFFSET_MAX)
+		snprintf(t.at, sizeof(t.at), "r%d %c[%" PRIu64 ",..]", (int)k, mode_letter(mode), range.start);
+	else
+		snprintf(t.at, sizeof(t.at), "r%d %c[%" PRIu64 ",%" PRIu64 "]", (int)k, mode_letter(mode), range.start,
+			 range.end);
+	return t;
+}
+
+static struct word owner_text(const struct belay_owner *owner)
+{
+	struct word t;
+
+	snprintf(t.at, sizeof(t.at), "n%u.c%u.%u%s", owner->node, owner->client, (unsigned)owner->key,
+		 owner->kind == BELAY_KIND_POSIX ? "" : owner->kind == BELAY_KIND_OFD ? "(ofd)" : "(flock)");
+	return t;
+}
+
+static struct text op_text(const struct belay_op *op)
+{
+	struct word range = range_text(&op->key, op->range, op->mode), owner = owner_text(&op->owner);
+	const char *name = op_name(op->type);
+	struct text t;
+
+	switch (op->type) {
+	case BELAY_OP_REQ:
+	case BELAY_OP_WAITING:
+		snprintf(t.at, sizeof(t.at), "%s#%u %s %s%s", name, op->request, range.at, owner.at,
+			 op->test ? " test" : op->wait ? "" : " try");
+		break;
+	case BELAY_OP_REL:
+	case BELAY_OP_HELD:
+		snprintf(t.at, sizeof(t.at), "%s %s %s", name, range.at, owner.at);
+		break;
+	case BELAY_OP_CANCEL:
+		snprintf(t.at, sizeof(t.at), "%s#%u", name, op->request);
+		break;
+	case BELAY_OP_BUSY:
+		snprintf(t.at, sizeof(t.at), "%s n%u#%u%s%s", name, op->node, op->request, op->held ? " held by " : "",
+			 op->held ? owner.at : "");
+		break;
+	case BELAY_OP_RELINQ:
+	case BELAY_OP_CLAIM:
+	case BELAY_OP_IDLE:
+		snprintf(t.at, sizeof(t.at), "%s r%d epoch %" PRIu64, name, (int)sim_key(&op->key), op->epoch);
+		break;
+	case BELAY_OP_CLIENT_GONE:
+		snprintf(t.at, sizeof(t.at), "%s c%u", name, op->owner.client);
+		break;
+	case BELAY_OP_HELLO:
+		snprintf(t.at, sizeof(t.at), "%s%s", name, op->synced ? " synced" : " unsynced");
+		break;
+	case BELAY_OP_FENCED:
+		snprintf(t.at, sizeof(t.at), "%s n%u incarnation %" PRIu64, name, op->node, op->incarnation);
+		break;
+	default:
+		snprintf(t.at, sizeof(t.at), "%s", name);
+	}
+	return t;
+}
+
+static void list_text(char *buf, size_t size, const char *name, uint32_t count, const uint32_t *node)
+{
+	size_t at = strlen(buf);
+
+	if (count == 0)
+		return;
+	at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? ", " : "", name);
+	for (uint32_t i = 0; i < count; i++)
+		at += (size_t)snprintf(buf + at, size - at, " n%u", node[i]);
+}
+
+static void trace_local(struct sim *sim, const struct node *node, const struct belay_event *event)
+{
+	struct word range = range_text(&event->lock.key, event->lock.range, event->lock.mode);
+	struct belay_owner id = event->lock.owner;
+	struct word owner;
+
+	id.node = node->id;
+	owner = owner_text(&id);
+	if (event->type == BELAY_EVENT_LOCK)
+		trace_line(sim, "n%u %s %s (cookie %" PRIu64 ") by %s", node->id,
+			   event->lock.test ? "test" : event->lock.wait ? "lock" : "try", range.at,
+			   event->lock.cookie, owner.at);
+	else
+		trace_line(sim, "n%u unlock %s by %s", node->id, range.at, owner.at);
+}
+
+void trace_event(struct sim *sim, const struct node *node, const struct belay_event *event)
+{
+	char text[200] = "";
+
+	if (!sim->options.trace)
+		return;
+	switch (event->type) {
+	case BELAY_EVENT_LOCK:
+	case BELAY_EVENT_UNLOCK:
+		trace_local(sim, node, event);
+		break;
+	case BELAY_EVENT_CANCEL:
+		trace_line(sim, "n%u cancel c%u cookie %" PRIu64, node->id, event->client.client,
+			   event->client.cookie);
+		break;
+	case BELAY_EVENT_CLIENT_GONE:
+		trace_line(sim, "n%u client c%u is gone", node->id, event->client.client);
+		break;
+	case BELAY_EVENT_FENCE:
+		trace_line(sim, "n%u hears that n%u has stopped", node->id, event->fence.node);
+		break;
+	case BELAY_EVENT_LEAVE:
+		trace_line(sim, "n%u shall leave", node->id);
+		break;
+	case BELAY_EVENT_QUORUM:
+		trace_line(sim, "n%u quorum: %s", node->id, event->quorum.quorate ? "yes" : "no");
+		break;
+	case BELAY_EVENT_TICK:
+		break;
+	case BELAY_EVENT_VIEW:
+		list_text(text, sizeof(text), "members", event->view.member_count, event->view.member);
+		list_text(text, sizeof(text), "joined", event->view.joined_count, event->view.joined);
+		list_text(text, sizeof(text), "left", event->view.left_count, event->view.left);
+		trace_line(sim, "n%u view: %s", node->id, text);
+		break;
+	case BELAY_EVENT_FRAME:
+		if (event->frame->ask)
+			trace_line(sim, "n%u deliver n%u asks for acks", node->id, event->frame->node);
+		break;
+	case BELAY_EVENT_OP:
+	case BELAY_EVENT_RECORD:
+	case BELAY_EVENT_COUNT:
+		break;	/* OP: trace_state() */
+	}
+}
+
+/* The op that was delivered, and what the core makes of its resource. */
+void trace_state(struct sim *sim, const struct node *node, const struct belay_event *event)
+{
+	static const char *const state[BELAY_STATE_COUNT] = { "UNOWNED", "OWNED", "RECALL", "ARB" };
+	struct belay_cursor cursor = { 0 };
+	struct belay_lock_info info;
+	uint32_t held = 0, waiting = 0, key;
+	const char *name = "";
+	char text[64] = "";
+
+	if (!sim->options.trace || event->type != BELAY_EVENT_OP)
+		return;
+	key = sim_key(&event->op->key);
+	while (key != SIM_NONE && belay_core_locks_next(node->core, &cursor, &info) == 1) {
+		if (sim_key(&info.key) != key)
+			continue;
+		name = state[info.state];
+		held += !info.waiting;
+		waiting += info.waiting;
+	}
+	if (key != SIM_NONE)
+		snprintf(text, sizeof(text), " -> %s held %u, waiting %u", name, held, waiting);
+	trace_line(sim, "n%u deliver n%u %s%s", node->id, sim->delivering, op_text(event->op).at, text);
+}
+
+void trace_action(struct sim *sim, const struct node *node, const struct belay_action *action)
+{
+	uint32_t n = node->id;
+
+	if (!sim->options.trace)
+		return;
+	switch (action->type) {
+	case BELAY_ACTION_SEND:
+		trace_line(sim, "n%u   send %s%s", n, op_text(action->op).at, action->urgent ? "" : " (may wait)");
+		break;
+	case BELAY_ACTION_FLUSH:
+		trace_line(sim, "n%u   flush%s", n, action->ask ? ", ask" : "");
+		break;
+	case BELAY_ACTION_REPLY:
+		trace_line(sim, "n%u   reply c%u cookie %" PRIu64 ": %s, token %" PRIu64 "%s", n, action->client,
+			   action->cookie, result_name(action->result), action->token,
+			   action->held ? ", held" : "");
+		break;
+	case BELAY_ACTION_LOST:
+		trace_line(sim, "n%u   c%u lost its locks", n, action->client);
+		break;
+	case BELAY_ACTION_SNAPSHOT:
+	case BELAY_ACTION_HOLD:
+	case BELAY_ACTION_REPLAY:
+	case BELAY_ACTION_FORGET:
+		trace_line(sim, "n%u   %s", n, action->type == BELAY_ACTION_SNAPSHOT ? "snapshot" :
+			   action->type == BELAY_ACTION_HOLD ? "hold" :
+			   action->type == BELAY_ACTION_REPLAY ? "replay" : "forget");
+		break;
+	case BELAY_ACTION_RESTART:
+		trace_line(sim, "n%u   new life %" PRIu64, n, action->incarnation);
+		break;
+	case BELAY_ACTION_SYNCED:
+		trace_line(sim, "n%u   synced", n);
+		break;
+	case BELAY_ACTION_FROZEN:
+		trace_line(sim, "n%u   %s", n, action->frozen ? "frozen" : "thawed");
+		break;
+	case BELAY_ACTION_NODE_LEFT:
+	case BELAY_ACTION_NODE_CLOSED:
+	case BELAY_ACTION_NODE_JOINED:
+		trace_line(sim, "n%u   n%u (%" PRIu64 ") %s", n, action->node, action->incarnation,
+			   action->type == BELAY_ACTION_NODE_LEFT ? "has left" :
+			   action->type == BELAY_ACTION_NODE_CLOSED ? "is closed" : "has joined");
+		break;
+	case BELAY_ACTION_LEFT:
+		trace_line(sim, "n%u   may leave the group", n);
+		break;
+	case BELAY_ACTION_ISOLATE:
+		trace_line(sim, "n%u   ISOLATES ITSELF: %s", n, action->reason);
+		break;
+	case BELAY_ACTION_COUNT:
+		break;
+	}
+}
