@@ -30,3 +30,17 @@ tests_unit_test_cpg_parts_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(COROSYNC_CFLAGS)
 tests_unit_test_cpg_parts_LDADD = $(PORTS_LIBS)
 tests_unit_test_group_local_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_group_local_LDADD = $(PORTS_LIBS)
+
+check_PROGRAMS += tests/unit/test_tool_options
+TESTS += tests/unit/test_tool_options
+tests_unit_test_tool_options_SOURCES = tests/unit/test_tool_options.c \
+	tools/bench_options.c tools/json.c tools/latency.c tools/lock_options.c tools/parse.c tools/tool.c
+tests_unit_test_tool_options_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_tool_options_LDADD = lib/libbelay.la $(JSONC_LIBS)
+
+check_LIBRARIES += tests/unit/libcorering.a
+tests_unit_libcorering_a_SOURCES = tests/unit/core_ring.c tests/unit/core_ring.h
+core_tests = tests/unit/test_core_ranges
+check_PROGRAMS += $(core_tests)
+TESTS += $(core_tests)
+tests_unit_test_core_ranges_LDADD = tests/unit/libcorering.a core/libbelaycore.a

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tests/unit/core_ring.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct frame {
+	struct belay_frame head;
+	struct belay_op *op;
+	unsigned count;
+	struct frame *next;
+};
+
+struct member {
+	struct ring *ring;
+	unsigned id;
+	void *memory;
+	struct belay_core *core;
+	struct belay_op *out;		/* of this turn */
+	unsigned out_count;
+	uint64_t seq;
+	bool flush, ask, running, replay;
+	const char *isolated;
+	bool left;
+	unsigned frames, acks;
+	unsigned lives;
+	/* Snapshot wanted by, and what is held until it is loaded. */
+	uint32_t snapshot_to;
+	struct frame **held;
+	unsigned held_count;
+	bool holding;
+};
+
+struct ring {
+	unsigned n;
+	struct belay_core_config config;
+	uint64_t now_us;
+	struct member member[RING_NODES + 1];
+	struct frame *head, **tail;
+	struct frame *done;		/* delivered; a joiner may hold some until the end */
+	struct ring_reply reply[RING_REPLIES];
+	unsigned lost;
+};
+
+static void emit(void *context, const struct belay_action *a)
+{
+	struct member *m = context;
+	struct ring_reply *r;
+
+	switch (a->type) {
+	case BELAY_ACTION_SEND:
+		m->out = realloc(m->out, (m->out_count + 1) * sizeof(*m->out));
+		m->out[m->out_count++] = *a->op;
+		break;
+	case BELAY_ACTION_FLUSH:
+		m->flush = true;
+		m->ask |= a->ask;
+		break;
+	case BELAY_ACTION_REPLY:
+		assert(a->cookie < RING_REPLIES);
+		r = &m->ring->reply[a->cookie];
+		assert(!r->answered);
+		*r = (struct ring_reply){ true, a->result, a->token, a->held, a->holder, a->range,
+					  a->mode };
+		break;
+	case BELAY_ACTION_LOST:
+		m->ring->lost++;
+		break;
+	case BELAY_ACTION_SNAPSHOT:
+		m->snapshot_to = a->node;
+		break;
+	case BELAY_ACTION_HOLD:
+		m->holding = true;
+		m->held_count = 0;
+		break;
+	case BELAY_ACTION_FORGET:
+		m->holding = false;
+		break;
+	case BELAY_ACTION_REPLAY:
+		m->holding = false;
+		m->replay = true;
+		break;
+	case BELAY_ACTION_RESTART:
+		m->out_count = 0;
+		m->seq = 0;
+		break;
+	case BELAY_ACTION_ISOLATE:
+		m->isolated = a->reason;
+		break;
+	case BELAY_ACTION_LEFT:
+		m->left = true;
+		break;
+	default:
+		break;
+	}
+}
+
+/* The turn's ops leave in one frame. */
+static void flush(struct member *m)
+{
+	struct frame *f;
+
+	if (m->out_count == 0 && !m->flush)
+		return;
+	f = calloc(1, sizeof(*f));
+	belay_core_frame(m->core, &f->head);
+	f->head.seq = m->seq + 1;
+	f->head.ask = m->ask;
+	f->op = m->out;
+	f->count = m->out_count;
+	m->seq += m->out_count;
+	m->frames += m->out_count != 0;
+	m->acks += m->out_count == 0;
+	m->out = NULL;
+	m->out_count = 0;
+	m->flush = m->ask = false;
+	*m->ring->tail = f;
+	m->ring->tail = &f->next;
+}
+
+static int step(struct member *m, struct belay_event *ev)
+{
+	struct belay_actions actions = { emit, m };
+
+	ev->now_us = m->ring->now_us;
+	return belay_core_step(m->core, ev, &actions);
+}
+
+static int turn(struct member *m, struct belay_event *ev)
+{
+	int r = step(m, ev);
+
+	flush(m);
+	return r;
+}
+
+static void feed(struct member *m, const struct frame *f)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_FRAME };
+
+	ev.frame = &f->head;
+	(void)step(m, &ev);
+	for (unsigned k = 0; k < f->count; k++) {
+		bool held = m->holding;
+		struct belay_event op = { .type = BELAY_EVENT_OP };
+
+		op.op = &f->op[k];
+		(void)step(m, &op);
+		assert(!held || f->count == 1 || k + 1 == f->count || m->holding);
+	}
+}
+
+static void load(struct member *from)
+{
+	struct member *to = &from->ring->member[from->snapshot_to];
+	struct belay_cursor cursor = { 0 };
+	struct belay_record record;
+
+	from->snapshot_to = 0;
+	while (belay_core_snapshot_next(from->core, &cursor, &record) == 1) {
+		struct belay_event ev = { .type = BELAY_EVENT_RECORD };
+
+		ev.record = &record;
+		(void)step(to, &ev);
+	}
+	while (to->replay) {
+		to->replay = false;
+		for (unsigned k = 0; k < to->held_count; k++)
+			feed(to, to->held[k]);
+	}
+	flush(to);
+}
+
+static void deliver(struct ring *ring, struct frame *f)
+{
+	for (unsigned i = 1; i <= ring->n; i++) {
+		struct member *m = &ring->member[i];
+		bool held = m->holding;
+
+		if (!m->running)
+			continue;
+		feed(m, f);
+		if (held && m->holding) {
+			m->held = realloc(m->held, (m->held_count + 1) * sizeof(*m->held));
+			m->held[m->held_count++] = f;
+		}
+	}
+	for (unsigned i = 1; i <= ring->n; i++)
+		if (ring->member[i].running && ring->member[i].snapshot_to != 0)
+			load(&ring->member[i]);
+	for (unsigned i = 1; i <= ring->n; i++)
+		if (ring->member[i].running)
+			flush(&ring->member[i]);
+}
+
+unsigned ring_run(struct ring *ring)
+{
+	unsigned count = 0;
+
+	while (ring->head != NULL) {
+		struct frame *f = ring->head;
+
+		ring->head = f->next;
+		if (ring->head == NULL)
+			ring->tail = &ring->head;
+		ring->now_us += 100;
+		deliver(ring, f);
+		f->next = ring->done;
+		ring->done = f;
+		count++;
+		assert(count < 1000000);
+	}
+	return count;
+}
+
+void ring_pass(struct ring *ring, uint64_t us)
+{
+	uint64_t end = ring->now_us + us;
+
+	for (;;) {
+		uint64_t next = end;
+
+		(void)ring_run(ring);
+		for (unsigned i = 1; i <= ring->n; i++)
+			if (ring->member[i].running &&
+			    belay_core_deadline(ring->member[i].core) < next)
+				next = belay_core_deadline(ring->member[i].core);
+		if (next > ring->now_us)
+			ring->now_us = next;
+		for (unsigned i = 1; i <= ring->n; i++) {
+			struct member *m = &ring->member[i];
+			struct belay_event ev = { .type = BELAY_EVENT_TICK };
+
+			if (m->running && belay_core_deadline(m->core) <= ring->now_us)
+				(void)turn(m, &ev);
+		}
+		if (ring->now_us >= end && ring->head == NULL)
+			return;
+	}
+}
+
+static void view(struct ring *ring, const uint32_t *joined, unsigned joined_count,
+		 const uint32_t *left, unsigned left_count)
+{
+	uint32_t member[RING_NODES];
+	struct belay_event ev = { .type = BELAY_EVENT_VIEW };
+
+	for (unsigned i = 1; i <= ring->n; i++)
+		if (ring->member[i].running)
+			member[ev.view.member_count++] = i;
+	ev.view.member = member;
+	ev.view.joined = joined;
+	ev.view.joined_count = joined_count;
+	ev.view.left = left;
+	ev.view.left_count = left_count;
+	for (unsigned i = 1; i <= ring->n; i++)
+		if (ring->member[i].running)
+			(void)turn(&ring->member[i], &ev);
+}
+
+static void boot(struct member *m)
+{
+	struct belay_core_config config = m->ring->config;
+	struct belay_event ev = { .type = BELAY_EVENT_QUORUM };
+
+	config.self = m->id;
+	config.incarnation = 1000 * m->id + 100000 * ++m->lives;
+	free(m->memory);
+	m->memory = calloc(1, belay_core_size(&config));
+	m->core = belay_core_init(m->memory, &config);
+	assert(m->core != NULL);
+	m->running = true;
+	m->holding = m->replay = m->left = false;
+	m->isolated = NULL;
+	m->seq = 0;
+	m->out_count = 0;
+	ev.quorum.quorate = true;
+	(void)step(m, &ev);
+}
+
+struct ring *ring_new(unsigned n, enum belay_stability stability, const struct belay_limits *limits)
+{
+	struct ring *ring = calloc(1, sizeof(*ring));
+	uint32_t all[RING_NODES];
+
+	assert(n >= 1 && n <= RING_NODES);
+	ring->n = n;
+	ring->tail = &ring->head;
+	ring->now_us = 1000000;
+	ring->config = (struct belay_core_config){
+		.stability = stability,
+		.node_count = n,
+		.limits = limits != NULL ? *limits : (struct belay_limits){ 64, 4096, 256, 1024 },
+		.requests_max = 256,
+		.min_hold_us = 2000,
+		.idle_us = 60000000,
+		.claim_streak = 32,
+		.token_base = 1,
+	};
+	for (unsigned i = 1; i <= n; i++)
+		ring->config.node[i - 1] = all[i - 1] = i;
+	for (unsigned i = 1; i <= n; i++) {
+		ring->member[i].ring = ring;
+		ring->member[i].id = i;
+		boot(&ring->member[i]);
+	}
+	view(ring, all, n, NULL, 0);
+	(void)ring_run(ring);
+	return ring;
+}
+
+static void free_frames(struct frame *f)
+{
+	while (f != NULL) {
+		struct frame *next = f->next;
+
+		free(f->op);
+		free(f);
+		f = next;
+	}
+}
+
+struct ring *ring_free(struct ring *ring)
+{
+	if (ring == NULL)
+		return NULL;
+	free_frames(ring->head);
+	free_frames(ring->done);
+	for (unsigned i = 1; i <= ring->n; i++) {
+		free(ring->member[i].memory);
+		free(ring->member[i].out);
+		free(ring->member[i].held);
+	}
+	free(ring);
+	return NULL;
+}
+
+struct belay_core *ring_core(struct ring *ring, unsigned node)
+{
+	return ring->member[node].core;
+}
+
+static struct belay_event lock_event(enum belay_event_type type, struct ring_who who,
+				     unsigned resource, uint64_t start, uint64_t end)
+{
+	struct belay_event ev = { .type = type };
+
+	ev.lock.key.lockspace = 1;
+	ev.lock.key.id[0] = (uint8_t)resource;
+	ev.lock.range = (struct belay_range){ start, end };
+	ev.lock.owner = (struct belay_owner){
+		.client = who.client, .key = who.key, .pid = 100 + who.client, .kind = who.kind,
+	};
+	return ev;
+}
+
+int ring_lock(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
+	      uint64_t end, enum belay_mode mode, bool wait, uint64_t cookie)
+{
+	struct belay_event ev = lock_event(BELAY_EVENT_LOCK, who, resource, start, end);
+
+	ev.lock.mode = mode;
+	ev.lock.wait = wait;
+	ev.lock.cookie = cookie;
+	return turn(&ring->member[who.node], &ev);
+}
+
+int ring_test(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
+	      uint64_t end, enum belay_mode mode, uint64_t cookie)
+{
+	struct belay_event ev = lock_event(BELAY_EVENT_LOCK, who, resource, start, end);
+
+	ev.lock.mode = mode;
+	ev.lock.test = true;
+	ev.lock.cookie = cookie;
+	return turn(&ring->member[who.node], &ev);
+}
+
+int ring_unlock(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
+		uint64_t end)
+{
+	struct belay_event ev = lock_event(BELAY_EVENT_UNLOCK, who, resource, start, end);
+
+	return turn(&ring->member[who.node], &ev);
+}
+
+int ring_cancel(struct ring *ring, struct ring_who who, uint64_t cookie)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_CANCEL };
+
+	ev.client.client = who.client;
+	ev.client.cookie = cookie;
+	return turn(&ring->member[who.node], &ev);
+}
+
+int ring_client_gone(struct ring *ring, unsigned node, uint32_t client)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_CLIENT_GONE };
+
+	ev.client.client = client;
+	return turn(&ring->member[node], &ev);
+}
+
+int ring_fence(struct ring *ring, unsigned by, unsigned node)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_FENCE };
+
+	ev.fence.node = node;
+	return turn(&ring->member[by], &ev);
+}
+
+int ring_leave(struct ring *ring, unsigned node)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_LEAVE };
+
+	return turn(&ring->member[node], &ev);
+}
+
+void ring_kill(struct ring *ring, unsigned node)
+{
+	uint32_t id = node;
+
+	ring->member[node].running = false;
+	view(ring, NULL, 0, &id, 1);
+}
+
+void ring_start(struct ring *ring, unsigned node)
+{
+	uint32_t id = node;
+
+	boot(&ring->member[node]);
+	view(ring, &id, 1, NULL, 0);
+}
+
+struct ring_reply ring_reply(struct ring *ring, uint64_t cookie)
+{
+	struct ring_reply r = ring->reply[cookie];
+
+	ring->reply[cookie] = (struct ring_reply){ 0 };
+	return r;
+}
+
+unsigned ring_lost(struct ring *ring)
+{
+	unsigned lost = ring->lost;
+
+	ring->lost = 0;
+	return lost;
+}
+
+const char *ring_isolated(const struct ring *ring, unsigned node)
+{
+	return ring->member[node].isolated;
+}
+
+bool ring_left(const struct ring *ring, unsigned node)
+{
+	return ring->member[node].left;
+}
+
+unsigned ring_frames(const struct ring *ring, unsigned node)
+{
+	return ring->member[node].frames;
+}
+
+unsigned ring_acks(const struct ring *ring, unsigned node)
+{
+	return ring->member[node].acks;
+}
+
+bool ring_agree(struct ring *ring)
+{
+	struct belay_stats first = { 0 }, other;
+
+	for (unsigned i = 1; i <= ring->n; i++) {
+		if (!ring->member[i].running || ring->member[i].isolated != NULL)
+			continue;
+		belay_core_check(ring->member[i].core);
+		belay_core_stats(ring->member[i].core, &other);
+		if (!other.synced)
+			continue;
+		if (first.place == 0)
+			first = other;
+		if (first.place != other.place || first.digest != other.digest)
+			return false;
+	}
+	return true;
+}
