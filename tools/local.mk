@@ -1,1 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+bin_PROGRAMS += tools/belay
+tools_belay_SOURCES = \
+	tools/belay.c \
+	tools/bench.c \
+	tools/bench.h \
+	tools/bench_clients.c \
+	tools/bench_options.c \
+	tools/bench_pingpong.c \
+	tools/bench_via.c \
+	tools/dump.c \
+	tools/fence_ack.c \
+	tools/json.c \
+	tools/latency.c \
+	tools/latency.h \
+	tools/lock.c \
+	tools/lock.h \
+	tools/lock_options.c \
+	tools/locks.c \
+	tools/locks.h \
+	tools/parse.c \
+	tools/replay.c \
+	tools/status.c \
+	tools/status.h \
+	tools/status_text.c \
+	tools/tool.c \
+	tools/tool.h
+tools_belay_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -pthread
+tools_belay_LDADD = lib/libbelay.la daemon/libbelayjournal.a core/libbelaycore.a wire/libbelaywire.a $(JSONC_LIBS)

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tools/status.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define COLUMNS 79
+#define INDENT 7
+
+/* ---- what is wrong ---- */
+
+/* Print a text in lines that fit, behind a word; the next lines are indented. */
+static void print_wrapped(FILE *to, const char *word, const char *text)
+{
+	int column = fprintf(to, "%-*s", INDENT, word);
+	size_t size;
+
+	while (*text) {
+		size = strcspn(text, " ");
+		if (column > INDENT && column + 1 + (int)size > COLUMNS)
+			column = fprintf(to, "\n%*s", INDENT, "") - 1;
+		if (column > INDENT)
+			column += fprintf(to, " ");
+		column += fprintf(to, "%.*s", (int)size, text);
+		text += size;
+		text += strspn(text, " ");
+	}
+	fprintf(to, "\n");
+}
+
+struct wrong {
+	FILE *to;
+	unsigned count;
+};
+
+__attribute__((format(printf, 3, 4)))
+static void say(struct wrong *wrong, const char *word, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	print_wrapped(wrong->to, word, text);
+	wrong->count++;
+}
+
+/* "3 (n3)", or "3" if it has no name. */
+static const char *node_label(struct json_object *node, char *buf, size_t size)
+{
+	const char *name = json_text(node, "name");
+
+	snprintf(buf, size, *name ? "%" PRIu64 " (%s)" : "%" PRIu64, json_u64(node, "node"), name);
+	return buf;
+}
+
+static void wrong_left(struct wrong *wrong, const struct status_view *view, struct json_object *node)
+{
+	bool all = strcmp(json_text(view->status, "stability"), "all") == 0;
+	uint64_t id = json_u64(node, "node");
+	struct left_behind left = { 0 };
+	char label[96];
+	unsigned i;
+
+	for (i = 0; i < view->left_count; i++)
+		if (view->left[i].node == id)
+			left = view->left[i];
+	say(wrong, "WRONG",
+	    "node %s has left and is not fenced: it may still be writing. %s%" PRIu64 " locks of it "
+	    "stay, %" PRIu64 " requests wait behind it%s. If it has certainly stopped: "
+	    "belay fence-ack %" PRIu64, node_label(node, label, sizeof(label)),
+	    view->partly ? "At least " : "", left.locks, left.waiting,
+	    all ? ", and no lock goes from one node to another" : "", id);
+}
+
+static void wrong_nodes(struct wrong *wrong, const struct status_view *view)
+{
+	struct json_object *nodes = json_at(view->status, "nodes"), *node;
+	bool synced = json_true(view->status, "synced");
+	size_t i, count = json_count(view->status, "nodes");
+	const char *standing;
+	char label[96];
+
+	for (i = 0; i < count; i++) {
+		node = json_object_array_get_idx(nodes, i);
+		standing = json_text(node, "standing");
+		if (strcmp(standing, "left") == 0)
+			wrong_left(wrong, view, node);
+		else if (strcmp(standing, "unseen") == 0 && !synced)
+			say(wrong, "WAITS", "for node %s, which was not seen yet and may hold locks: start "
+			    "belayd there; or, if it has certainly stopped: belay fence-ack %" PRIu64,
+			    node_label(node, label, sizeof(label)), json_u64(node, "node"));
+		else if (strcmp(standing, "member") == 0 && !json_true(node, "synced") && synced)
+			say(wrong, "NOTE", "node %s is still fetching the lock table",
+			    node_label(node, label, sizeof(label)));
+	}
+}
+
+static void wrong_here(struct wrong *wrong, struct json_object *s)
+{
+	bool quorate = json_true(s, "quorate");
+
+	if (!quorate)
+		say(wrong, "WRONG", "this node has no quorum: it grants nothing that other nodes must "
+		    "know of. corosync-quorumtool -s shows who is missing");
+	if (!json_true(s, "synced"))
+		say(wrong, quorate ? "WAITS" : "WRONG", "this node has no lock table yet, and serves no "
+		    "locks: it gets one from a member that has it%s",
+		    quorate ? "" : ", once there is quorum");
+	else if (json_true(s, "frozen"))
+		say(wrong, "WRONG", "locking is frozen on this node");
+	if (json_true(s, "leaving"))
+		say(wrong, "NOTE", "belayd is stopping here: it leaves as soon as nothing is held; "
+		    "%" PRIu64 " locks are", json_u64(s, "locks"));
+	if (json_true(s, "back_pressure.now"))
+		say(wrong, "WRONG", "corosync takes messages more slowly than clients ask, so clients "
+		    "wait: %" PRIu64 " operations are queued", json_u64(s, "messages.ops_queued"));
+	if (json_u64(s, "messages.foreign_version") > 0)
+		say(wrong, "WRONG", "%" PRIu64 " messages were of another version of belay: run the same "
+		    "on all nodes", json_u64(s, "messages.foreign_version"));
+	if (json_u64(s, "messages.bad") > 0)
+		say(wrong, "WRONG", "%" PRIu64 " messages could not be read: something else speaks in "
+		    "belay's group, or the network damages messages",
+		    json_u64(s, "messages.bad"));
+	if (strcmp(json_text(s, "fencing"), "none") == 0)
+		say(wrong, "NOTE", "fencing = none: a node that leaves counts as stopped. For test beds only: "
+		    "on shared data this corrupts it");
+	if (!json_true(s, "encrypted") && strcmp(json_text(s, "group"), "standalone") != 0)
+		say(wrong, "NOTE", "corosync neither authenticates nor encrypts (crypto_hash and "
+		    "crypto_cipher in corosync.conf): whoever reaches its port can take part");
+}
+
+unsigned status_print_wrong(FILE *to, const struct status_view *view)
+{
+	struct wrong wrong = { .to = to };
+
+	wrong_here(&wrong, view->status);
+	wrong_nodes(&wrong, view);
+	return wrong.count;
+}
+
+/* ---- how things are ---- */
+
+/* 1234567 as "1.23 M": three digits say enough. */
+static const char *human(double value, char *buf, size_t size)
+{
+	static const char units[] = " kMGT";
+	unsigned unit = 0;
+
+	while (value >= 999.5 && units[unit + 1]) {
+		value /= 1000;
+		unit++;
+	}
+	if (unit == 0)
+		snprintf(buf, size, value < 10 && value > 0 ? "%.1f" : "%.0f", value);
+	else
+		snprintf(buf, size, "%.*f %c", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[unit]);
+	return buf;
+}
+#define HUMAN(value) human((double)(value), (char[16]){ 0 }, 16)
+
+static void print_head(FILE *to, struct json_object *s)
+{
+	char label[96];
+	const char *cluster = json_text(s, "cluster"), *name = json_text(s, "node_name");
+
+	snprintf(label, sizeof(label), *name ? "%" PRIu64 " (%s)" : "%" PRIu64, json_u64(s, "node"), name);
+	fprintf(to, "belayd %s, node %s of %s%s: %s, %s\n", json_text(s, "version"), label,
+		strcmp(json_text(s, "group"), "standalone") == 0 ? "no cluster (standalone)" : "cluster ",
+		strcmp(json_text(s, "group"), "standalone") == 0 ? "" : *cluster ? cluster : "(no name)",
+		json_true(s, "quorate") ? "quorate" : "NO QUORUM",
+		json_true(s, "synced") ? "synced" : "NOT SYNCED");
+}
+
+static void print_nodes(FILE *to, struct json_object *s)
+{
+	struct json_object *nodes = json_at(s, "nodes"), *node;
+	uint64_t self = json_u64(s, "node");
+	size_t i, count = json_count(s, "nodes");
+	const char *standing;
+
+	fprintf(to, "\n  %10s  %-24s %-9s %s\n", "node", "name", "standing", "synced");
+	for (i = 0; i < count; i++) {
+		node = json_object_array_get_idx(nodes, i);
+		standing = json_text(node, "standing");
+		fprintf(to, "%c %10" PRIu64 "  %-24.24s %-9s %s\n",
+			json_u64(node, "node") == self ? '*' : ' ', json_u64(node, "node"),
+			json_text(node, "name"), strcmp(standing, "left") == 0 ? "LEFT" : standing,
+			strcmp(standing, "member") != 0 ? "-" : json_true(node, "synced") ? "yes" : "no");
+	}
+	fprintf(to, "  grants between nodes want %s\n\n",
+		strcmp(json_text(s, "stability"), "all") == 0 ?
+		"every node that is not fenced or cleanly gone" : "a majority of the votes");
+}
+
+static void print_locks(FILE *to, struct json_object *s)
+{
+	fprintf(to, "resources  %s owned by a node (%s here), %s arbitrated, %s in recall\n",
+		HUMAN(json_u64(s, "resources.owned")), HUMAN(json_u64(s, "resources.owned_here")),
+		HUMAN(json_u64(s, "resources.arbitrated")), HUMAN(json_u64(s, "resources.recall")));
+	fprintf(to, "locks      %s held (%s known to all nodes), %s waiting\n",
+		HUMAN(json_u64(s, "locks")), HUMAN(json_u64(s, "locks_replicated")),
+		HUMAN(json_u64(s, "waiters")));
+	fprintf(to, "granted    %s/s on this node alone, %s/s among nodes, %s/s recalls\n",
+		HUMAN(json_real(s, "rates.grants_local")), HUMAN(json_real(s, "rates.grants_ordered")),
+		HUMAN(json_real(s, "rates.recalls")));
+	fprintf(to, "refused    %s busy, %s deadlocks, %s over a limit, %s withdrawn, since start\n",
+		HUMAN(json_u64(s, "counters.busy")), HUMAN(json_u64(s, "counters.deadlocks")),
+		HUMAN(json_u64(s, "counters.refused")), HUMAN(json_u64(s, "counters.cancelled")));
+}
+
+static void print_traffic(FILE *to, struct json_object *s)
+{
+	double frames = json_real(s, "rates.frames"), ops = json_real(s, "rates.ops");
+
+	fprintf(to, "messages   %s/s sent with %s operations each, %s/s delivered\n", HUMAN(frames),
+		HUMAN(frames > 0 ? ops / frames : 0), HUMAN(json_real(s, "rates.messages")));
+	if (json_u64(s, "latency_us.count") > 0)
+		fprintf(to, "latency    %" PRIu64 " us to have an own message back (p50), %" PRIu64
+			" us (p99)\n", json_u64(s, "latency_us.p50"), json_u64(s, "latency_us.p99"));
+	fprintf(to, "pressure   %s now, %s times since start, %s ms in all; %s tries again\n",
+		json_true(s, "back_pressure.now") ? "YES" : "none",
+		HUMAN(json_u64(s, "back_pressure.times")), HUMAN(json_u64(s, "back_pressure.total_ms")),
+		HUMAN(json_u64(s, "back_pressure.try_again")));
+	fprintf(to, "clients    %s of %s, %s handles, %s requests under way\n",
+		HUMAN(json_u64(s, "clients.now")), HUMAN(json_u64(s, "clients.max")),
+		HUMAN(json_u64(s, "clients.handles")), HUMAN(json_u64(s, "clients.requests")));
+	fprintf(to, "memory     %sB\n", HUMAN(json_u64(s, "memory.resident_bytes")));
+}
+
+void status_print(FILE *to, const struct status_view *view)
+{
+	print_head(to, view->status);
+	print_nodes(to, view->status);
+	if (status_print_wrong(to, view) > 0)
+		fprintf(to, "\n");
+	print_locks(to, view->status);
+	print_traffic(to, view->status);
+}
