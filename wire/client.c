@@ -127,7 +127,7 @@ static bool get_bool(struct reader *c)
 	uint8_t value = get_u8(c);
 
 	if (value > 1)
-		c->error = -EBADMSG;
+		get_failed(c);
 	return value;
 }
 

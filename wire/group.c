@@ -9,18 +9,18 @@
 #include "wire/wire.h"
 
 enum field {
-	/* These live in the flags. */
-	MODE = 1 << 0,
+	/* These live in the flags, by these very bits. */
+	MODE = 1 << 0,		/* set: EX */
 	WAIT = 1 << 1,
 	TEST = 1 << 2,
-	HELD = 1 << 3,		/* and if it is clear, HOLDER, RANGE and MODE are left out */
+	HELD = 1 << 3,		/* and if it is clear, HOLDER, OWNER, RANGE and MODE are left out */
 	SYNCED = 1 << 4,
 	/* These follow, in this order. */
 	NODE = 1 << 5,
 	REQUEST = 1 << 6,
 	KEY = 1 << 7,		/* left out if it is the key of the op before: FLAG_SAME_KEY */
 	HOLDER = 1 << 8,	/* node of an owner who is not the sender's */
-	OWNER = 1 << 9,		/* client, key, pid; the kind lives in the flags */
+	OWNER = 1 << 9,		/* client, key, pid; the kind lives in the flags: FLAG_KIND */
 	CLIENT = 1 << 10,	/* client only */
 	RANGE = 1 << 11,
 	EPOCH = 1 << 12,
@@ -31,6 +31,13 @@ enum field {
 	HASH = 1 << 17,
 	INCARNATION = 1 << 18,
 };
+
+#define FLAGS (MODE | WAIT | TEST | HELD | SYNCED)
+#define FLAG_SAME_KEY 0x20
+#define FLAG_KIND 0xc0
+#define FLAG_KIND_SHIFT 6
+
+#define FRAME_ASK 0x01
 
 static const uint32_t op_fields[BELAY_OP_COUNT] = {
 	[BELAY_OP_REQ] = REQUEST | KEY | OWNER | RANGE | MODE | WAIT | TEST,
@@ -51,16 +58,6 @@ static const uint32_t op_fields[BELAY_OP_COUNT] = {
 	[BELAY_OP_DIGEST] = PLACE | HASH,
 };
 
-#define FLAG_EX 0x01
-#define FLAG_WAIT 0x02
-#define FLAG_TEST 0x04
-#define FLAG_HELD 0x08
-#define FLAG_SYNCED 0x10
-#define FLAG_SAME_KEY 0x20
-#define FLAG_KIND_SHIFT 6
-
-#define FRAME_ASK 0x01
-
 static uint32_t fields_of(enum belay_op_type type, bool held)
 {
 	uint32_t fields = op_fields[type];
@@ -72,26 +69,28 @@ static uint32_t fields_of(enum belay_op_type type, bool held)
 
 static uint8_t flags_allowed(uint32_t fields)
 {
-	return (uint8_t)((fields & MODE ? FLAG_EX : 0) |
-			 (fields & WAIT ? FLAG_WAIT : 0) |
-			 (fields & TEST ? FLAG_TEST : 0) |
-			 (fields & HELD ? FLAG_HELD : 0) |
-			 (fields & SYNCED ? FLAG_SYNCED : 0) |
-			 (fields & KEY ? FLAG_SAME_KEY : 0) |
-			 (fields & OWNER ? 3 << FLAG_KIND_SHIFT : 0));
+	return (uint8_t)((fields & FLAGS) | (fields & KEY ? FLAG_SAME_KEY : 0) |
+			 (fields & OWNER ? FLAG_KIND : 0));
 }
 
 static uint8_t flags_of(const struct belay_op *op, uint32_t fields, bool same_key)
 {
-	unsigned flags = (op->mode == BELAY_MODE_EX ? FLAG_EX : 0) |
-			 (op->wait ? FLAG_WAIT : 0) |
-			 (op->test ? FLAG_TEST : 0) |
-			 (op->held ? FLAG_HELD : 0) |
-			 (op->synced ? FLAG_SYNCED : 0) |
-			 (same_key ? FLAG_SAME_KEY : 0) |
+	unsigned flags = (op->mode == BELAY_MODE_EX ? MODE : 0) | (op->wait ? WAIT : 0) |
+			 (op->test ? TEST : 0) | (op->held ? HELD : 0) |
+			 (op->synced ? SYNCED : 0) | (same_key ? FLAG_SAME_KEY : 0) |
 			 (unsigned)op->owner.kind << FLAG_KIND_SHIFT;
 
 	return (uint8_t)(flags & flags_allowed(fields));
+}
+
+static void get_flags(struct belay_op *op, uint8_t flags)
+{
+	op->mode = flags & MODE ? BELAY_MODE_EX : BELAY_MODE_SH;
+	op->wait = flags & WAIT;
+	op->test = flags & TEST;
+	op->held = flags & HELD;
+	op->synced = flags & SYNCED;
+	op->owner.kind = flags >> FLAG_KIND_SHIFT;
 }
 
 static bool limits_valid(const struct belay_limits *limits)
@@ -196,16 +195,6 @@ static void get_fields(struct reader *c, struct belay_op *op, uint32_t fields)
 		op->incarnation = get_u64(c);
 }
 
-static void get_flags(struct belay_op *op, uint8_t flags)
-{
-	op->mode = flags & FLAG_EX ? BELAY_MODE_EX : BELAY_MODE_SH;
-	op->wait = flags & FLAG_WAIT;
-	op->test = flags & FLAG_TEST;
-	op->held = flags & FLAG_HELD;
-	op->synced = flags & FLAG_SYNCED;
-	op->owner.kind = flags >> FLAG_KIND_SHIFT;
-}
-
 int wire_put_op(struct wire_writer *w, const struct belay_op *op)
 {
 	struct writer c = { .at = w->buf + w->at, .end = w->buf + w->size };
@@ -265,7 +254,7 @@ int wire_get_op(struct wire_reader *r, struct belay_op *ret_op)
 	if (type >= BELAY_OP_COUNT)
 		return -EBADMSG;
 	op.type = type;
-	fields = fields_of(op.type, flags & FLAG_HELD);
+	fields = fields_of(op.type, flags & HELD);
 	if (flags & ~flags_allowed(fields))
 		return -EBADMSG;
 	same_key = flags & FLAG_SAME_KEY;
@@ -344,6 +333,7 @@ int wire_frame_open(struct wire_reader *r, const void *buf, size_t size, struct 
 		return -EBADMSG;
 
 	*r = (struct wire_reader){ .at = c.at, .end = c.end, .node = f.node };
-	*ret_frame = f;
+	/* The acks are most of it, and most of them are not there. */
+	memcpy(ret_frame, &f, offsetof(struct belay_frame, ack) + f.ack_count * sizeof(f.ack[0]));
 	return 0;
 }

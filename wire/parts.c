@@ -80,6 +80,46 @@ size_t wire_size(const struct wire_writer *w)
 	return w->at;
 }
 
+void put_varint(struct writer *c, uint64_t value)
+{
+	uint8_t *at = c->at;
+
+	while (value >= 0x80 && at < c->end) {
+		*at++ = (uint8_t)(value | 0x80);
+		value >>= 7;
+	}
+	c->at = at;
+	put_u8(c, (uint8_t)value);
+}
+
+uint64_t get_varint(struct reader *c, uint64_t max)
+{
+	const uint8_t *at = c->at;
+	uint64_t value = 0;
+
+	for (unsigned shift = 0; at < c->end && shift < 64; shift += 7) {
+		uint8_t byte = *at++;
+
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80) {
+			bool padded = byte == 0 && shift > 0;
+			bool overflow = shift == 63 && byte > 1;
+
+			if (padded || overflow || value > max)
+				break;
+			c->at = at;
+			return value;
+		}
+	}
+	get_failed(c);
+	return 0;
+}
+
+uint32_t get_varint32(struct reader *c)
+{
+	return (uint32_t)get_varint(c, UINT32_MAX);
+}
+
 bool key_equal(const struct belay_key *a, const struct belay_key *b)
 {
 	return a->lockspace == b->lockspace && memcmp(a->id, b->id, sizeof(a->id)) == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What frames and snapshots have in common, private to wire/: the head of a
- * message, keys, ranges and owners.
+ * message, keys, numbers, keys, ranges and owners.
  */
 #ifndef BELAY_WIRE_PARTS_H
 #define BELAY_WIRE_PARTS_H
@@ -19,6 +19,15 @@ void message_grow(struct wire_writer *w, const struct writer *c);
 
 /* Start to read a message, which must be of that type and whole. */
 int message_open(struct reader *ret_c, const void *buf, size_t size, enum wire_message type);
+
+/*
+ * LEB128: seven bits a byte, lowest first; the top bit says that more follow.
+ * Only the shortest form is accepted: a value that had two encodings would
+ * not encode again to the bytes it came from. What is above @max fails.
+ */
+void put_varint(struct writer *c, uint64_t value);
+uint64_t get_varint(struct reader *c, uint64_t max);
+uint32_t get_varint32(struct reader *c);
 
 bool key_equal(const struct belay_key *a, const struct belay_key *b);
 void put_key(struct writer *c, const struct belay_key *key);

@@ -10,12 +10,13 @@
 #include "wire/wire.h"
 
 enum field {
-	/* These live in the flags. */
-	MODE = 1 << 0,
+	/* These live in the flags, by these very bits ... */
+	MODE = 1 << 0,		/* set: EX */
 	WAIT = 1 << 1,
 	TEST = 1 << 2,
 	STAGED = 1 << 3,
 	SYNCED = 1 << 4,
+	/* ... and these as FLAG_CHOICE: no record has two of them, or of OWNER. */
 	STANDING = 1 << 5,
 	STATE = 1 << 6,
 	/* These follow, in this order. */
@@ -26,7 +27,7 @@ enum field {
 	NODE = 1 << 11,
 	INCARNATION = 1 << 12,
 	SEQ = 1 << 13,
-	OWNER = 1 << 14,	/* node, client, key, pid; the kind lives in the flags */
+	OWNER = 1 << 14,	/* node, client, key, pid; the kind lives in the flags: FLAG_CHOICE */
 	EPOCH = 1 << 15,
 	POLICY = 1 << 16,	/* user, streak, backoff */
 	REFERENCES = 1 << 17,	/* the numbers of the resource and of the owner */
@@ -36,6 +37,15 @@ enum field {
 	HASH = 1 << 21,
 	COUNT = 1 << 22,
 };
+
+#define FLAGS (MODE | WAIT | TEST | STAGED | SYNCED)
+#define FLAG_CHOICE 0xe0
+#define FLAG_CHOICE_SHIFT 5
+
+#define SNAPSHOT_LAST 0x01
+
+/* log2 of a 32-bit streak. */
+#define BACKOFF_MAX 31
 
 static const uint32_t record_fields[BELAY_RECORD_COUNT] = {
 	[BELAY_RECORD_CORE] = PLACE | TOKEN | EPOCH | QUEUE,
@@ -47,29 +57,10 @@ static const uint32_t record_fields[BELAY_RECORD_COUNT] = {
 	[BELAY_RECORD_END] = HASH | COUNT,
 };
 
-#define FLAG_EX 0x01
-#define FLAG_WAIT 0x02
-#define FLAG_TEST 0x04
-#define FLAG_STAGED 0x08
-#define FLAG_SYNCED 0x10
-/* Kind, standing or state: no record has two of them. */
-#define FLAG_CHOICE_SHIFT 5
-#define FLAG_CHOICE_MAX 7
-
-#define SNAPSHOT_LAST 0x01
-
-/* log2 of a 32-bit streak. */
-#define BACKOFF_MAX 31
-
 static uint8_t flags_allowed(uint32_t fields)
 {
-	return (uint8_t)((fields & MODE ? FLAG_EX : 0) |
-			 (fields & WAIT ? FLAG_WAIT : 0) |
-			 (fields & TEST ? FLAG_TEST : 0) |
-			 (fields & STAGED ? FLAG_STAGED : 0) |
-			 (fields & SYNCED ? FLAG_SYNCED : 0) |
-			 (fields & (OWNER | STANDING | STATE) ?
-			  FLAG_CHOICE_MAX << FLAG_CHOICE_SHIFT : 0));
+	return (uint8_t)((fields & FLAGS) |
+			 (fields & (OWNER | STANDING | STATE) ? FLAG_CHOICE : 0));
 }
 
 static unsigned choice_of(const struct belay_record *record, uint32_t fields)
@@ -83,11 +74,9 @@ static unsigned choice_of(const struct belay_record *record, uint32_t fields)
 
 static uint8_t flags_of(const struct belay_record *record, uint32_t fields)
 {
-	unsigned flags = (record->mode == BELAY_MODE_EX ? FLAG_EX : 0) |
-			 (record->wait ? FLAG_WAIT : 0) |
-			 (record->test ? FLAG_TEST : 0) |
-			 (record->staged ? FLAG_STAGED : 0) |
-			 (record->synced ? FLAG_SYNCED : 0) |
+	unsigned flags = (record->mode == BELAY_MODE_EX ? MODE : 0) |
+			 (record->wait ? WAIT : 0) | (record->test ? TEST : 0) |
+			 (record->staged ? STAGED : 0) | (record->synced ? SYNCED : 0) |
 			 choice_of(record, fields) << FLAG_CHOICE_SHIFT;
 
 	return (uint8_t)(flags & flags_allowed(fields));
@@ -97,11 +86,11 @@ static void get_flags(struct belay_record *record, uint32_t fields, uint8_t flag
 {
 	unsigned choice = flags >> FLAG_CHOICE_SHIFT;
 
-	record->mode = flags & FLAG_EX ? BELAY_MODE_EX : BELAY_MODE_SH;
-	record->wait = flags & FLAG_WAIT;
-	record->test = flags & FLAG_TEST;
-	record->staged = flags & FLAG_STAGED;
-	record->synced = flags & FLAG_SYNCED;
+	record->mode = flags & MODE ? BELAY_MODE_EX : BELAY_MODE_SH;
+	record->wait = flags & WAIT;
+	record->test = flags & TEST;
+	record->staged = flags & STAGED;
+	record->synced = flags & SYNCED;
 	if (fields & OWNER)
 		record->owner.kind = choice;
 	if (fields & STANDING)
