@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "daemon/group.h"
@@ -26,7 +27,7 @@ struct group_local {
 	struct group_handlers handlers;
 	bool seen_view;
 	bool left;
-	bool job;			/* on_turn() is waiting in the loop */
+	int turn_fd;			/* eventfd: readable when on_turn() has something to do */
 	uint32_t head, count;		/* of the ring of messages under way */
 	struct message message[UNDER_WAY_MAX];
 };
@@ -36,19 +37,15 @@ static struct group_local *from_group(struct group *group)
 	return (struct group_local *)group;
 }
 
-static void on_turn(void *data);
-
-static int ask_for_turn(struct group_local *g)
+/*
+ * A descriptor, for libqb's jobs may wait up to 50 ms. Writing it cannot fail:
+ * it is written no more often than there are messages.
+ */
+static void ask_for_turn(struct group_local *g)
 {
-	int r;
+	const uint64_t one = 1;
 
-	if (g->job)
-		return 0;
-	r = qb_loop_job_add(g->loop, QB_LOOP_HIGH, g, on_turn);
-	if (r < 0)
-		return r;
-	g->job = true;
-	return 0;
+	(void)!write(g->turn_fd, &one, sizeof(one));
 }
 
 static void tell_first(struct group_local *g)
@@ -64,12 +61,15 @@ static void tell_first(struct group_local *g)
 		g->handlers.on_quorum(g->handlers.context, true);
 }
 
-static void on_turn(void *data)
+static int32_t on_turn(int32_t fd, int32_t revents, void *data)
 {
 	struct group_local *g = data;
 	uint32_t count = g->count;
+	uint64_t times;
 
-	g->job = false;
+	(void)revents;
+	if (read(fd, &times, sizeof(times)) < 0)
+		return 0;
 	if (!g->seen_view)
 		tell_first(g);
 	/* Only those sent before this turn: what their handlers send comes in the next. */
@@ -81,10 +81,8 @@ static void on_turn(void *data)
 		g->head = (g->head + 1) % UNDER_WAY_MAX;
 		g->count--;
 	}
-	if (g->count > 0 && !g->left && ask_for_turn(g) < 0) {
-		g->left = true;
-		g->handlers.on_lost(g->handlers.context, -ENOMEM);
-	}
+	/* Each of those has asked for its own turn. */
+	return 0;
 }
 
 static int local_send(struct group *group, const void *buf, size_t size)
@@ -95,12 +93,13 @@ static int local_send(struct group *group, const void *buf, size_t size)
 	assert(size > 0 && size <= GROUP_MESSAGE_MAX);
 	if (g->left)
 		return -ENOTCONN;
-	if (!g->seen_view || g->count == UNDER_WAY_MAX || ask_for_turn(g) < 0)
+	if (!g->seen_view || g->count == UNDER_WAY_MAX)
 		return -EAGAIN;
 	m = &g->message[(g->head + g->count) % UNDER_WAY_MAX];
 	memcpy(m->buf, buf, size);
 	m->size = size;
 	g->count++;
+	ask_for_turn(g);
 	return 0;
 }
 
@@ -113,8 +112,8 @@ static void local_close(struct group *group)
 {
 	struct group_local *g = from_group(group);
 
-	if (g->job)
-		(void)qb_loop_job_del(g->loop, QB_LOOP_HIGH, g, on_turn);
+	(void)qb_loop_poll_del(g->loop, g->turn_fd);
+	close(g->turn_fd);
 	free(g);
 }
 
@@ -129,6 +128,7 @@ int group_local_open(qb_loop_t *loop, uint32_t self, const struct group_handlers
 		     struct group **ret_group, const char **ret_why)
 {
 	struct group_local *g;
+	int r;
 
 	assert(self != 0);
 	/* The ring is a megabyte; what is never used of it is never touched. */
@@ -150,11 +150,16 @@ int group_local_open(qb_loop_t *loop, uint32_t self, const struct group_handlers
 	(void)snprintf(g->group.info.cluster_name, sizeof(g->group.info.cluster_name), "standalone");
 	g->loop = loop;
 	g->handlers = *handlers;
-	if (ask_for_turn(g) < 0) {
+	g->turn_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	r = g->turn_fd < 0 ? -errno : qb_loop_poll_add(loop, QB_LOOP_HIGH, g->turn_fd, POLLIN, g, on_turn);
+	if (r < 0) {
+		if (g->turn_fd >= 0)
+			close(g->turn_fd);
 		free(g);
-		*ret_why = "out of memory";
-		return -ENOMEM;
+		*ret_why = "no descriptor for the loop";
+		return r;
 	}
+	ask_for_turn(g);
 	*ret_group = &g->group;
 	return 0;
 }

@@ -8,3 +8,32 @@ daemon_libports_a_SOURCES = \
 	daemon/group.h daemon/group_cpg.c daemon/group_local.c
 daemon_libports_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(COROSYNC_CFLAGS) $(INIH_CFLAGS)
 PORTS_LIBS = daemon/libports.a $(QB_LIBS) $(COROSYNC_LIBS) $(INIH_LIBS)
+
+# The rest of belayd but its main(), so that tests can link what they name of it.
+noinst_LIBRARIES += daemon/libbelayd.a
+daemon_libbelayd_a_SOURCES = \
+	daemon/admin.c daemon/clock.h \
+	daemon/engine.c daemon/engine.h daemon/engine_order.c daemon/engine_private.h \
+	daemon/handle.c daemon/handle.h daemon/histogram.c daemon/histogram.h \
+	daemon/hold.c daemon/hold.h daemon/identity.c daemon/identity.h \
+	daemon/journal.c daemon/limit.h daemon/listen.c daemon/listen.h \
+	daemon/names.c daemon/names.h daemon/notify.c daemon/notify.h \
+	daemon/outbox.c daemon/outbox.h daemon/peer.c daemon/peer.h \
+	daemon/replies.c daemon/replies.h daemon/request.c \
+	daemon/server.c daemon/server.h daemon/server_private.h \
+	daemon/siphash.c daemon/siphash.h daemon/snapshot.c daemon/snapshot.h \
+	daemon/status.c daemon/status.h daemon/status_locks.c daemon/stop.c daemon/stop.h
+daemon_libbelayd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS)
+
+# What belayd recorded, and how it reads: for `belay replay`, too.
+noinst_LIBRARIES += daemon/libbelayjournal.a
+daemon_libbelayjournal_a_SOURCES = \
+	daemon/journal.h daemon/journal_read.c daemon/trace.c daemon/trace.h
+
+BELAYD_LIBS = daemon/libbelayd.a daemon/libbelayjournal.a core/libbelaycore.a \
+	wire/libbelaywire.a $(PORTS_LIBS) $(JSONC_LIBS)
+
+sbin_PROGRAMS += daemon/belayd
+daemon_belayd_SOURCES = daemon/main.c
+daemon_belayd_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+daemon_belayd_LDADD = $(BELAYD_LIBS)

@@ -237,6 +237,7 @@ void outbox_stats(const struct outbox *o, uint64_t now_us, struct outbox_stats *
 	*ret_stats = o->stats;
 	ret_stats->queued = o->count;
 	ret_stats->in_flight = o->in_flight;
+	ret_stats->pressed = o->pressure;
 	if (o->pressure)
 		ret_stats->pressure_us += now_us - o->pressure_since_us;
 }

@@ -51,6 +51,7 @@ struct outbox_stats {
 	uint64_t pressure_us;	/* for how long, all in all */
 	uint32_t queued;	/* ops, now */
 	uint32_t in_flight;	/* frames with ops, now */
+	bool pressed;		/* clients have to wait, now */
 };
 
 struct outbox;

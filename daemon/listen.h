@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The listening socket: its directory, its permissions, what a former belayd left behind. */
+#ifndef BELAY_DAEMON_LISTEN_H
+#define BELAY_DAEMON_LISTEN_H
+
+#include "daemon/config.h"
+
+/*
+ * Make sure that no other belayd uses this socket, for as long as *ret_fd
+ * stays open. 0, or a negative errno, logged; -EBUSY: there is one.
+ */
+int listen_claim(const struct config *config, int *ret_fd);
+
+/* Open the socket; listen_claim() must have succeeded. 0, or a negative errno, logged. */
+int listen_open(const struct config *config, int *ret_fd);
+
+/*
+ * Before a socket is closed: read away what came, for otherwise the kernel
+ * reports a broken connection to the client, and not what belayd had to say.
+ */
+void listen_drain(int fd);
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* belayd: options, start, the way out. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <qb/qblog.h>
+#include <qb/qbloop.h>
+#include <qb/qbutil.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/config.h"
+#include "daemon/engine.h"
+#include "daemon/listen.h"
+#include "daemon/notify.h"
+#include "daemon/server.h"
+#include "daemon/stop.h"
+
+/* What belayd remembers at most while it waits for its snapshot. */
+#define HOLD_BYTES_MAX (256u * 1024 * 1024)
+
+/* Exit statuses; belayd(8) lists them. */
+enum {
+	STATUS_OK = 0,
+	STATUS_USAGE = 2,
+	STATUS_CONFIG = 3,		/* the configuration is wrong */
+	STATUS_RUNNING = 4,		/* another belayd is */
+	STATUS_START = 5,		/* could not start */
+	STATUS_LOST = 6,		/* corosync is gone, or out of memory: may be started again */
+	STATUS_UNCLEAN = 7,		/* stopped while locks were held: the node has to be fenced */
+	STATUS_ISOLATED = 8,		/* a person has to look first */
+};
+
+struct options {
+	const char *config_path;
+	bool foreground, standalone, check;
+};
+
+struct belayd {
+	struct options options;
+	struct config config;
+	qb_loop_t *loop;
+	int claim_fd;
+	struct server *server;
+	struct engine *engine;
+	struct group *group;
+	struct stop stop;
+	bool ready;
+	int status;
+	const char *reason;		/* for the clients, at the end */
+};
+
+/* ---- options ---- */
+
+static void usage(FILE *to)
+{
+	fputs("usage: belayd [-f] [-s] [-c FILE]\n"
+	      "       belayd --check [-c FILE]\n"
+	      "  -c, --config FILE   configuration, default " BELAY_CONFIG_PATH "\n"
+	      "  -f, --foreground    do not fork; log to stderr\n"
+	      "  -s, --standalone    one node, without corosync\n"
+	      "      --check         check the configuration and exit\n"
+	      "  -h, --help\n"
+	      "  -V, --version\n", to);
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int parse_options(int argc, char **argv, struct options *ret_options)
+{
+	static const struct option names[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "foreground", no_argument, NULL, 'f' },
+		{ "standalone", no_argument, NULL, 's' },
+		{ "check", no_argument, NULL, 'k' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct options o = { .config_path = NULL };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "c:fshV", names, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			o.config_path = optarg;
+			break;
+		case 'f':
+			o.foreground = true;
+			break;
+		case 's':
+			o.standalone = true;
+			break;
+		case 'k':
+			o.check = true;
+			break;
+		case 'h':
+			usage(stdout);
+			return STATUS_OK;
+		case 'V':
+			printf("belayd %s\n", PACKAGE_VERSION);
+			return STATUS_OK;
+		default:
+			usage(stderr);
+			return STATUS_USAGE;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "belayd: unexpected argument: %s\n", argv[optind]);
+		usage(stderr);
+		return STATUS_USAGE;
+	}
+	*ret_options = o;
+	return -1;
+}
+
+static void report(void *context, const char *text)
+{
+	(void)context;
+	fprintf(stderr, "%s\n", text);
+}
+
+/* A file that was named must be there; without the default one there are the defaults. */
+static int load_config(struct belayd *d)
+{
+	const char *path = d->options.config_path;
+
+	if (!path && access(BELAY_CONFIG_PATH, F_OK) < 0 && errno == ENOENT) {
+		config_default(&d->config);
+		return 0;
+	}
+	return config_load(path ? path : BELAY_CONFIG_PATH, &d->config, report, NULL);
+}
+
+/* ---- surroundings ---- */
+
+static void open_log(const struct belayd *d)
+{
+	bool to_stderr = d->options.foreground || d->config.log_target == CONFIG_LOG_STDERR;
+	int32_t target = to_stderr ? QB_LOG_STDERR : QB_LOG_SYSLOG;
+
+	qb_log_init("belayd", LOG_DAEMON, (uint8_t)d->config.log_level);
+	(void)qb_log_ctl(QB_LOG_SYSLOG, QB_LOG_CONF_ENABLED, !to_stderr);
+	(void)qb_log_ctl(QB_LOG_STDERR, QB_LOG_CONF_ENABLED, to_stderr);
+	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_CLEAR_ALL, QB_LOG_FILTER_FILE, "*", LOG_DEBUG);
+	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_ADD, QB_LOG_FILTER_FILE, "*",
+				(uint8_t)d->config.log_level);
+	if (to_stderr)
+		qb_log_format_set(QB_LOG_STDERR, "belayd: %p: %b");
+}
+
+/* Two descriptors a client (socket and pidfd), one that a packet carries, and our own. */
+static void raise_descriptor_limit(const struct config *config)
+{
+	rlim_t need = 2 * (rlim_t)config->clients_max + 320;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+		return;
+	limit.rlim_cur = need;
+	if (limit.rlim_max < need)
+		limit.rlim_max = need;
+	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return;
+	qb_log(LOG_WARNING, "clients_max %" PRIu32 " needs %" PRIu64 " file descriptors: %s. Raise "
+	       "LimitNOFILE", config->clients_max, (uint64_t)need, strerror(errno));
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void settle(const struct belayd *d)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	(void)umask(077);
+	/* Nothing that belayd may ever start gains rights by it. */
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	/* It keeps open no directory that somebody may want to unmount. */
+	if (!d->options.foreground && chdir("/") < 0)
+		qb_log(LOG_WARNING, "cannot change to /: %s", strerror(errno));
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	(void)sigaction(SIGHUP, &ignore, NULL);
+	raise_descriptor_limit(&d->config);
+}
+
+/* ---- the engine's handlers ---- */
+
+static void on_action(void *context, const struct belay_action *action)
+{
+	struct belayd *d = context;
+
+	server_on_action(d->server, action);
+	if (action->type != BELAY_ACTION_SYNCED || d->ready)
+		return;
+	d->ready = true;
+	qb_log(LOG_NOTICE, "serving %s", d->config.socket);
+	notify("READY=1\nSTATUS=serving");
+}
+
+static void on_turn_end(void *context)
+{
+	struct belayd *d = context;
+
+	server_on_turn_end(d->server);
+}
+
+static void on_pressure(void *context, bool pressed)
+{
+	struct belayd *d = context;
+
+	server_on_pressure(d->server, pressed);
+}
+
+static void on_end(void *context, enum engine_end end, const char *reason)
+{
+	static const int statuses[] = {
+		[ENGINE_LEFT] = STATUS_OK,
+		[ENGINE_ISOLATED] = STATUS_ISOLATED,
+		[ENGINE_GROUP_LOST] = STATUS_LOST,
+		[ENGINE_FAILED] = STATUS_LOST,
+	};
+	struct belayd *d = context;
+
+	d->status = statuses[end];
+	d->reason = reason;
+	qb_loop_stop(d->loop);
+}
+
+/* stop_timeout has passed and locks are still held. */
+static void on_unclean(void *context)
+{
+	struct belayd *d = context;
+
+	d->status = STATUS_UNCLEAN;
+	d->reason = "belayd was stopped while locks were held";
+	qb_loop_stop(d->loop);
+}
+
+/* ---- start and end ---- */
+
+static void make_settings(const struct belayd *d, struct engine_settings *ret_settings)
+{
+	const struct config *c = &d->config;
+	uint64_t now_us = clock_us(CLOCK_REALTIME);
+
+	*ret_settings = (struct engine_settings){
+		.limits = c->limits,
+		.requests_max = c->requests_max,
+		.min_hold_us = c->min_hold_us,
+		.idle_us = c->idle_s * 1000000,
+		.claim_streak = c->claim_streak,
+		.linger_us = c->unlock_linger_us,
+		.fencing_none = c->fencing_none,
+		/* Later lives have higher numbers, as long as the clock is not set back by more
+		 * than belayd was away. */
+		.incarnation = now_us,
+		.token_base = now_us,
+		.hold_bytes_max = HOLD_BYTES_MAX,
+		.journal_bytes = (size_t)c->journal_kb * 1024,
+		.journal_path = c->journal,
+		.debug = c->log_level >= LOG_DEBUG,
+	};
+}
+
+static int open_group(struct belayd *d)
+{
+	struct group_handlers handlers;
+	const char *why = "";
+	int r;
+
+	engine_group_handlers(d->engine, &handlers);
+	if (d->options.standalone)
+		r = group_local_open(d->loop, d->config.node_id, &handlers, &d->group, &why);
+	else
+		r = group_cpg_open(d->loop, d->config.group, &handlers, &d->group, &why);
+	if (r == 0)
+		r = engine_start(d->engine, d->group, &why);
+	if (r < 0)
+		qb_log(LOG_ERR, "cannot start: %s (%s)", why, strerror(-r));
+	return r;
+}
+
+static void log_start(const struct belayd *d)
+{
+	const struct group_info *info = &d->group->info;
+
+	qb_log(LOG_NOTICE, "belayd %s, node %" PRIu32 " of cluster %s (%s, %" PRIu32 " nodes)",
+	       PACKAGE_VERSION, info->self, info->cluster_name, d->group->ops->name,
+	       info->node_count);
+	if (d->config.fencing_none)
+		qb_log(LOG_WARNING, "fencing = none: a node that vanishes counts as stopped, although "
+		       "it may be writing. This is for test beds; it can destroy data");
+	if (!info->encrypted)
+		qb_log(LOG_NOTICE, "corosync neither encrypts nor authenticates: whoever reaches its "
+		       "network can take and break locks");
+}
+
+static int start(struct belayd *d)
+{
+	const struct engine_handlers handlers = {
+		.on_action = on_action,
+		.on_turn_end = on_turn_end,
+		.on_pressure = on_pressure,
+		.on_end = on_end,
+		.context = d,
+	};
+	struct engine_settings settings;
+	int r;
+
+	d->loop = qb_loop_create();
+	if (!d->loop)
+		return -ENOMEM;
+	r = server_new(d->loop, &d->config, d->options.standalone, &d->server);
+	if (r < 0) {
+		qb_log(LOG_ERR, "cannot start: %s", strerror(-r));
+		return r;
+	}
+	make_settings(d, &settings);
+	r = engine_new(d->loop, &settings, &handlers, &d->engine);
+	if (r < 0) {
+		qb_log(LOG_ERR, "cannot start: %s", strerror(-r));
+		return r;
+	}
+	r = open_group(d);
+	if (r < 0)
+		return r;
+	log_start(d);
+	r = stop_init(&d->stop, d->loop, d->engine, d->server, &d->config, on_unclean, d);
+	if (r < 0)
+		return r;
+	return server_listen(d->server, d->engine);
+}
+
+static void finish(struct belayd *d)
+{
+	notify("STOPPING=1");
+	server_free(d->server, -EIO, d->reason);
+	stop_done(&d->stop);
+	if (d->group)
+		d->group->ops->close(d->group);
+	engine_free(d->engine);
+	if (d->loop)
+		qb_loop_destroy(d->loop);
+	if (d->claim_fd >= 0)
+		close(d->claim_fd);
+	qb_log_fini();
+}
+
+/*
+ * The process that was started waits for the one that serves to say how its
+ * start went, so that whoever started it learns that from the exit status.
+ * Returns in the child, with the descriptor to say it to.
+ */
+static int go_to_background(int *ret_ready_fd)
+{
+	int fds[2], null, status = STATUS_START;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		int r = -errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	if (pid > 0) {
+		close(fds[1]);
+		/* Nothing comes if it crashed: then the status stays as it is. */
+		if (read(fds[0], &status, sizeof(status)) < 0)
+			status = STATUS_START;
+		_exit(status);
+	}
+	close(fds[0]);
+	(void)setsid();
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null >= 0) {
+		(void)dup2(null, STDIN_FILENO);
+		(void)dup2(null, STDOUT_FILENO);
+		close(null);
+	}
+	*ret_ready_fd = fds[1];
+	return 0;
+}
+
+/* With what comes after a failed start the terminal has nothing to do either. */
+static void say_started(const struct belayd *d, int ready_fd, int status)
+{
+	if (ready_fd < 0)
+		return;
+	if (write(ready_fd, &status, sizeof(status)) < 0)
+		qb_log(LOG_WARNING, "nobody waits for belayd to start");
+	close(ready_fd);
+	if (d->config.log_target != CONFIG_LOG_STDERR)
+		(void)dup2(STDIN_FILENO, STDERR_FILENO);
+}
+
+static int serve(struct belayd *d)
+{
+	int r = listen_claim(&d->config, &d->claim_fd);
+
+	if (r < 0)
+		return r == -EBUSY ? STATUS_RUNNING : STATUS_START;
+	return start(d) < 0 ? STATUS_START : STATUS_OK;
+}
+
+static int run(struct belayd *d)
+{
+	int ready_fd = -1;
+
+	if (!d->options.foreground) {
+		int r = go_to_background(&ready_fd);
+
+		if (r < 0) {
+			qb_log(LOG_ERR, "cannot go to the background: %s", strerror(-r));
+			return STATUS_START;
+		}
+	}
+	settle(d);
+	d->reason = "belayd could not start";
+	d->status = serve(d);
+	say_started(d, ready_fd, d->status);
+	if (d->status == STATUS_OK)
+		qb_loop_run(d->loop);
+	finish(d);
+	return d->status;
+}
+
+int main(int argc, char **argv)
+{
+	struct belayd *d = calloc(1, sizeof(*d));
+	int status;
+
+	if (!d)
+		return STATUS_START;
+	d->claim_fd = -1;
+	status = parse_options(argc, argv, &d->options);
+	if (status >= 0)
+		goto out;
+	if (load_config(d) < 0) {
+		status = STATUS_CONFIG;
+		goto out;
+	}
+	if (d->options.check) {
+		printf("%s: no errors\n", d->options.config_path ? d->options.config_path :
+		       BELAY_CONFIG_PATH);
+		status = STATUS_OK;
+		goto out;
+	}
+	open_log(d);
+	status = run(d);
+out:
+	free(d);
+	return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Answers on their way to one client. They gather during a turn and leave in
+ * one packet; what its socket does not take waits here, up to a bound.
+ */
+#ifndef BELAY_DAEMON_REPLIES_H
+#define BELAY_DAEMON_REPLIES_H
+
+#include "wire/client.h"
+
+/* A client that leaves so much unread is beyond help. */
+#define REPLIES_MAX (1024u * 1024)
+
+struct replies {
+	uint8_t *buf;
+	size_t size, first, next;
+};
+
+/* -ENOMEM; -ENOBUFS: more than REPLIES_MAX would wait. */
+int replies_put(struct replies *r, const struct client_message *m);
+
+/* Bytes waiting. */
+size_t replies_pending(const struct replies *r);
+
+/* Send. 0: all is sent; -EAGAIN: the socket is full; other errors: the client is gone. */
+int replies_send(struct replies *r, int fd);
+
+void replies_done(struct replies *r);
+
+#endif

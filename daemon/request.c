@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What clients ask for: messages become events of the core, its replies become answers. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/server_private.h"
+
+/* A client is prompt once so many of its unlocks were followed at once; it soon loses that. */
+#define PROMPT_MIN 4u
+#define PROMPT_MAX 8u
+
+/* What is being acted upon. */
+struct turn {
+	struct server *s;
+	struct client *c;
+	int fd;			/* came with the packet and is not used yet; -1 */
+};
+
+static void broken(struct turn *t, const char *text)
+{
+	t->s->stats.broken++;
+	client_fail(t->s, t->c, -EPROTO, text);
+}
+
+static void answer(struct server *s, struct client *c, uint32_t number, int result,
+		   uint32_t handle, uint64_t token)
+{
+	const struct client_message m = {
+		.type = CLIENT_RESULT, .number = number, .result = result,
+		.handle = handle, .token = token,
+	};
+
+	client_reply(s, c, &m);
+}
+
+/* ---- opening and closing ---- */
+
+static int refused(const struct server *s, const struct client *c)
+{
+	return c->lost || s->leaving ? -EIO : 0;
+}
+
+static int add_handle(struct turn *t, const struct identity *id, const char *text, size_t size,
+		      uint32_t *ret_number)
+{
+	struct client *c = t->c;
+	struct handle *h;
+	uint32_t number;
+	int r = names_add(&t->s->names, &id->key, text, size);
+
+	if (r < 0)
+		return r;
+	r = handles_add(&c->handles, &id->key, &number);
+	if (r < 0) {
+		names_remove(&t->s->names, &id->key);
+		return r;
+	}
+	h = handles_find(&c->handles, number);
+	h->may_read = id->may_read;
+	h->may_write = id->may_write;
+	t->s->stats.handles++;
+	*ret_number = number;
+	return 0;
+}
+
+static void on_open_fd(struct turn *t, const struct client_message *m)
+{
+	char link[64], path[PATH_MAX];
+	struct identity id;
+	uint32_t handle = 0;
+	ssize_t size;
+	int r = refused(t->s, t->c);
+
+	if (t->fd < 0) {
+		broken(t, "it asked to open a file and passed no descriptor");
+		return;
+	}
+	if (r == 0)
+		r = identity_of_file(&t->s->identities, t->fd, &id);
+	if (r == 0) {
+		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", t->fd);
+		size = readlink(link, path, sizeof(path));
+		r = add_handle(t, &id, path, size > 0 ? (size_t)size : 0, &handle);
+	}
+	t->fd = -1;
+	answer(t->s, t->c, m->number, r, handle, 0);
+}
+
+static void on_open_name(struct turn *t, const struct client_message *m)
+{
+	struct identity id;
+	uint32_t handle = 0;
+	int r = refused(t->s, t->c);
+
+	if (r == 0)
+		r = identity_of_name(&t->s->identities, &t->c->peer, m->text, m->text_size,
+				     m->text2, m->text2_size, &id);
+	if (r == 0)
+		r = add_handle(t, &id, m->text2, m->text2_size, &handle);
+	answer(t->s, t->c, m->number, r, handle, 0);
+}
+
+static struct belay_owner owner_of(const struct client *c, uint32_t handle, enum belay_kind kind)
+{
+	/* A POSIX owner is the process; the others are the open file, which is the handle here. */
+	return (struct belay_owner){
+		.client = c->id,
+		.key = kind == BELAY_KIND_POSIX ? 0 : handle,
+		.pid = (uint32_t)c->peer.pid,
+		.kind = kind,
+	};
+}
+
+static int unlock(struct server *s, struct client *c, const struct handle *h, uint32_t handle,
+		  enum belay_kind kind, const struct belay_range *range)
+{
+	struct belay_event ev = {
+		.type = BELAY_EVENT_UNLOCK,
+		.lock = {
+			.key = identity_key(&h->key, kind),
+			.range = *range,
+			.owner = owner_of(c, handle, kind),
+		},
+	};
+
+	return engine_unlock(s->engine, &ev, c->prompt >= PROMPT_MIN);
+}
+
+/* Release what the handle's owners may hold, forget it, and answer. */
+static void finish_close(struct server *s, struct client *c, uint32_t number)
+{
+	static const struct belay_range all = { .start = 0, .end = BELAY_OFFSET_MAX };
+	struct handle *h = handles_find(&c->handles, number);
+	uint32_t close_number = h->close_number;
+
+	for (unsigned kind = 0; kind < BELAY_KIND_COUNT; kind++)
+		if (h->kinds & 1u << kind)
+			(void)unlock(s, c, h, number, (enum belay_kind)kind, &all);
+	names_remove(&s->names, &h->key);
+	handles_remove(&c->handles, number);
+	s->stats.handles--;
+	answer(s, c, close_number, 0, 0, 0);
+}
+
+static void cancel(struct server *s, struct client *c, struct request *request)
+{
+	struct belay_event ev = {
+		.type = BELAY_EVENT_CANCEL,
+		.client = { .client = c->id, .cookie = request->number },
+	};
+
+	request->cancelled = true;
+	/* -ENOENT: it was answered meanwhile, which is as good. */
+	(void)engine_step(s->engine, &ev);
+}
+
+/*
+ * Withdraw the requests of a handle (0: of all). Answers may come at once, and
+ * move the others about in the table: hence again until there is none left.
+ */
+static void cancel_requests(struct server *s, struct client *c, uint32_t handle)
+{
+	struct requests *rs = &c->requests;
+	bool again;
+
+	do {
+		again = false;
+		for (uint32_t i = 0; i < rs->size; i++) {
+			struct request *request = &rs->slot[i];
+
+			if (request->number == 0 || request->cancelled ||
+			    (handle != 0 && request->handle != handle))
+				continue;
+			cancel(s, c, request);
+			again = true;
+		}
+	} while (again);
+}
+
+void request_cancel_all(struct server *s, struct client *c)
+{
+	cancel_requests(s, c, 0);
+}
+
+static void on_close(struct turn *t, const struct client_message *m)
+{
+	struct handle *h = handles_find(&t->c->handles, m->handle);
+
+	if (!h || h->closing) {
+		answer(t->s, t->c, m->number, -EBADF, 0, 0);
+		return;
+	}
+	h->closing = true;
+	h->close_number = m->number;
+	/* A request in flight may still be granted: what it brings has to be released, too. */
+	if (h->requests > 0)
+		cancel_requests(t->s, t->c, m->handle);
+	if (h->requests == 0)
+		finish_close(t->s, t->c, m->handle);
+}
+
+void request_finish_closing(struct server *s, struct client *c)
+{
+	for (uint32_t n = 1; n <= c->handles.used && !c->dead; n++) {
+		const struct handle *h = handles_find(&c->handles, n);
+
+		if (h && h->closing && h->requests == 0)
+			finish_close(s, c, n);
+	}
+}
+
+/* ---- locking ---- */
+
+/* Learn whether this client's next request tends to follow its unlock at once. */
+static void note_request(struct turn *t)
+{
+	struct client *c = t->c;
+
+	if (c->unlocked_us == 0)
+		return;
+	if (clock_now_us() - c->unlocked_us > t->s->config->unlock_linger_us)
+		c->prompt /= 2;
+	else if (c->prompt < PROMPT_MAX)
+		c->prompt++;
+	c->unlocked_us = 0;
+}
+
+static int check(const struct turn *t, const struct handle *h, const struct client_message *m)
+{
+	bool whole = m->range.start == 0 && m->range.end == BELAY_OFFSET_MAX;
+	int r = refused(t->s, t->c);
+
+	if (r < 0)
+		return r;
+	if (!h || h->closing)
+		return -EBADF;
+	if (m->kind == BELAY_KIND_FLOCK && !whole)
+		return -EINVAL;
+	if (m->type != CLIENT_LOCK)
+		return 0;
+	return (m->mode == BELAY_MODE_EX ? h->may_write : h->may_read) ? 0 : -EBADF;
+}
+
+static void answer_request(struct server *s, struct client *c, const struct request *request,
+			   const struct belay_action *a)
+{
+	struct client_message m = {
+		.type = CLIENT_TESTED, .number = request->number, .result = a->result,
+		.held = a->held && a->result == 0,
+	};
+
+	if (!request->test) {
+		answer(s, c, request->number, a->result, request->handle, a->token);
+		return;
+	}
+	if (m.held) {
+		m.owner = a->holder;
+		m.range = a->range;
+		m.mode = a->mode;
+	}
+	client_reply(s, c, &m);
+}
+
+static void forget(struct server *s, struct client *c, const struct request *request)
+{
+	struct handle *h = handles_find(&c->handles, request->handle);
+
+	s->stats.requests--;
+	if (!h)
+		return;
+	h->requests--;
+	if (!h->closing || h->requests > 0 || c->closing_due)
+		return;
+	c->closing_due = true;
+	TAILQ_INSERT_TAIL(&s->closing, c, closing_link);
+	engine_turn(s->engine);
+}
+
+void request_answered(struct server *s, const struct belay_action *action)
+{
+	struct client *c = server_find(s, action->client);
+	struct belay_action a = *action;
+	struct request request;
+
+	if (!c || requests_take(&c->requests, (uint32_t)a.cookie, &request) < 0)
+		return;
+	/* Withdrawn by us, not by the client. */
+	if (a.result == -EINTR && s->leaving)
+		a.result = -EIO;
+	answer_request(s, c, &request, &a);
+	forget(s, c, &request);
+}
+
+static void refuse(struct turn *t, const struct client_message *m, int error)
+{
+	const struct request request = {
+		.number = m->number, .handle = m->handle, .test = m->type == CLIENT_TEST,
+	};
+	const struct belay_action a = { .result = error };
+
+	answer_request(t->s, t->c, &request, &a);
+}
+
+static int start_request(struct turn *t, const struct client_message *m, struct handle *h)
+{
+	const struct request request = {
+		.number = m->number, .handle = m->handle, .test = m->type == CLIENT_TEST,
+	};
+	struct belay_event ev = {
+		.type = BELAY_EVENT_LOCK,
+		.lock = {
+			.key = identity_key(&h->key, m->kind),
+			.range = m->range,
+			.owner = owner_of(t->c, m->handle, m->kind),
+			.mode = m->mode,
+			.wait = m->wait,
+			.test = request.test,
+			.cookie = m->number,
+		},
+	};
+	struct request taken;
+	int r = requests_add(&t->c->requests, &request);
+
+	if (r < 0)
+		return r;
+	h->requests++;
+	h->kinds |= (uint8_t)(1u << m->kind);
+	t->s->stats.requests++;
+	r = engine_step(t->s->engine, &ev);
+	if (r < 0 && requests_take(&t->c->requests, m->number, &taken) == 0)
+		forget(t->s, t->c, &taken);
+	return r;
+}
+
+static void on_lock(struct turn *t, const struct client_message *m)
+{
+	struct handle *h = handles_find(&t->c->handles, m->handle);
+	int r = check(t, h, m);
+
+	note_request(t);
+	if (r == 0)
+		r = start_request(t, m, h);
+	if (r == -EEXIST)
+		broken(t, "it gave two requests the same number");
+	else if (r < 0)
+		refuse(t, m, r);
+}
+
+static void on_unlock(struct turn *t, const struct client_message *m)
+{
+	const struct handle *h = handles_find(&t->c->handles, m->handle);
+	int r = t->c->lost ? -EIO : 0;
+
+	if (r == 0 && (!h || h->closing))
+		r = -EBADF;
+	if (r == 0 && m->kind == BELAY_KIND_FLOCK &&
+	    (m->range.start != 0 || m->range.end != BELAY_OFFSET_MAX))
+		r = -EINVAL;
+	note_request(t);
+	if (r == 0) {
+		r = unlock(t->s, t->c, h, m->handle, m->kind, &m->range);
+		t->c->unlocked_us = clock_now_us();
+	}
+	if (m->number != 0)
+		answer(t->s, t->c, m->number, r, 0, 0);
+}
+
+static void on_cancel(struct turn *t, const struct client_message *m)
+{
+	struct request *request = requests_find(&t->c->requests, m->number);
+
+	if (request && !request->cancelled)
+		cancel(t->s, t->c, request);
+}
+
+/* ---- packets ---- */
+
+static void on_hello(struct turn *t, const struct client_message *m)
+{
+	struct client_message welcome = {
+		.type = CLIENT_WELCOME, .version = CLIENT_VERSION,
+		.node = engine_group_info(t->s->engine)->self,
+	};
+	char text[128];
+
+	if (t->c->greeted) {
+		broken(t, "it said hello twice");
+		return;
+	}
+	if (m->version != CLIENT_VERSION) {
+		(void)snprintf(text, sizeof(text), "its libbelay speaks version %" PRIu32 " of the "
+			       "protocol, this belayd version %d: install the same release of both",
+			       m->version, CLIENT_VERSION);
+		t->s->stats.broken++;
+		client_fail(t->s, t->c, -EPROTONOSUPPORT, text);
+		return;
+	}
+	t->c->greeted = true;
+	client_reply(t->s, t->c, &welcome);
+}
+
+static void on_message(struct turn *t, const struct client_message *m)
+{
+	bool numbered = m->type != CLIENT_HELLO && m->type != CLIENT_UNLOCK;
+
+	if (!t->c->greeted && m->type != CLIENT_HELLO) {
+		broken(t, "it did not say hello first");
+		return;
+	}
+	if (numbered && m->number == 0) {
+		broken(t, "it sent a request without a number");
+		return;
+	}
+	switch (m->type) {
+	case CLIENT_HELLO:
+		on_hello(t, m);
+		break;
+	case CLIENT_OPEN_FD:
+		on_open_fd(t, m);
+		break;
+	case CLIENT_OPEN_NAME:
+		on_open_name(t, m);
+		break;
+	case CLIENT_CLOSE:
+		on_close(t, m);
+		break;
+	case CLIENT_LOCK:
+	case CLIENT_TEST:
+		on_lock(t, m);
+		break;
+	case CLIENT_UNLOCK:
+		on_unlock(t, m);
+		break;
+	case CLIENT_CANCEL:
+		on_cancel(t, m);
+		break;
+	case CLIENT_COMMAND:
+		admin_command(t->s, t->c, m);
+		break;
+	default:
+		broken(t, "it sent what only belayd may send");
+		break;
+	}
+}
+
+void request_packet(struct server *s, struct client *c, const void *buf, size_t size,
+		    const int *fds, size_t fd_count)
+{
+	struct turn t = { .s = s, .c = c, .fd = fd_count == 1 ? fds[0] : -1 };
+	struct client_message m;
+	size_t at = 0;
+	int r = 1;
+
+	if (fd_count > 1) {
+		broken(&t, "it passed more than one file descriptor at once");
+		return;
+	}
+	while (!c->dead && (r = client_get(buf, size, &at, &m)) == 1) {
+		s->stats.messages++;
+		on_message(&t, &m);
+	}
+	if (c->dead)
+		return;
+	if (r < 0)
+		broken(&t, "it sent a message that makes no sense");
+	else if (t.fd >= 0)
+		broken(&t, "it passed a file descriptor that nothing it asked for needs");
+}

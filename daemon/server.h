@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The socket on which belayd serves its clients, and the clients themselves.
+ * wire/client.h has what is said there. Nothing a client does can harm more
+ * than itself: what it sends is checked, what it holds is bounded, and its
+ * end, however it comes, gives back all it had.
+ */
+#ifndef BELAY_DAEMON_SERVER_H
+#define BELAY_DAEMON_SERVER_H
+
+#include <qb/qbloop.h>
+
+#include "core/core.h"
+#include "daemon/config.h"
+
+struct engine;
+struct server;
+
+struct server_stats {
+	uint32_t clients, handles, requests;	/* now */
+	uint64_t accepted, refused;		/* connections */
+	uint64_t broken;			/* closed for what they sent */
+	uint64_t slow;				/* closed for what they did not read */
+	uint64_t gone;				/* went by themselves */
+	uint64_t packets, messages;		/* received */
+};
+
+/* config must outlive the server. -ENOMEM and what epoll says. */
+int server_new(qb_loop_t *loop, const struct config *config, bool standalone,
+	       struct server **ret_server);
+
+/*
+ * Open the socket and serve, from the loop on. The engine must have been
+ * started. 0, or a negative errno, logged.
+ */
+int server_listen(struct server *s, struct engine *engine);
+
+/*
+ * belayd is about to leave: take no new clients, grant no new requests,
+ * withdraw those that wait. What is held stays held.
+ */
+void server_leave(struct server *s);
+
+/* End all connections, telling why; the socket's file goes, too. NULL is allowed. */
+void server_free(struct server *s, int error, const char *reason);
+
+/* For the engine's handlers. */
+void server_on_action(struct server *s, const struct belay_action *action);
+void server_on_turn_end(struct server *s);
+void server_on_pressure(struct server *s, bool pressed);
+
+void server_stats(const struct server *s, struct server_stats *ret_stats);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the server share: server.c (sockets, clients coming and
+ * going), request.c (what clients ask for), admin.c (what administrators do).
+ */
+#ifndef BELAY_DAEMON_SERVER_PRIVATE_H
+#define BELAY_DAEMON_SERVER_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include "daemon/engine.h"
+#include "daemon/handle.h"
+#include "daemon/identity.h"
+#include "daemon/limit.h"
+#include "daemon/names.h"
+#include "daemon/peer.h"
+#include "daemon/replies.h"
+#include "daemon/server.h"
+#include "daemon/status.h"
+
+/* What an entry of the epoll set stands for. */
+enum source_type {
+	SOURCE_LISTENER,
+	SOURCE_CLIENT,
+	SOURCE_PROCESS,		/* the client's pidfd */
+};
+
+struct source {
+	enum source_type type;
+	struct client *client;
+};
+
+struct client {
+	uint32_t id;
+	int fd;
+	struct peer peer;
+	struct source socket_source, process_source;
+	struct handles handles;
+	struct requests requests;
+	struct replies replies;
+	bool greeted;		/* HELLO came */
+	bool lost;		/* its locks were: it must connect anew */
+	bool dead;		/* to be freed at the end of the turn */
+	bool overrun;		/* its answers did not fit: to be closed */
+	bool flush_due, closing_due, held_back;
+	uint32_t events;	/* as epoll knows them */
+	/* Does its next request follow an unlock at once? */
+	uint64_t unlocked_us;
+	uint8_t prompt;
+	TAILQ_ENTRY(client) flush_link, closing_link, held_back_link, all_link;
+};
+TAILQ_HEAD(client_list, client);
+
+/* A fence-ack whose FENCED is on its way through the order. */
+struct fence_wait {
+	uint32_t client, number, node;
+};
+#define FENCE_WAITS_MAX 32u
+
+struct server {
+	qb_loop_t *loop;
+	const struct config *config;
+	bool standalone;
+	struct engine *engine;
+	int epoll_fd, listen_fd;
+	int spare_fd;			/* given up to refuse a client when there is no other */
+	bool bound;
+	struct source listener;
+
+	/* Client id modulo size is its slot; a slot's next id is one size higher. */
+	struct client **slot;
+	uint32_t *next_id;
+	uint32_t *free_slot;		/* ring, so that ids return late */
+	uint32_t slot_count, free_first, free_count;
+	struct client_list all, flush, closing, held_back, dead;
+
+	bool leaving;
+	struct identity_map identities;
+	struct names names;
+	struct fence_wait fence[FENCE_WAITS_MAX];
+	uint32_t fence_count;
+	struct status_rates rates;
+	uint32_t dumps;
+	struct server_stats stats;
+	struct limit refuse_limit, broken_limit;
+	uint8_t packet[CLIENT_PACKET_MAX];
+};
+
+struct client *server_find(const struct server *s, uint32_t id);
+
+/* Queue an answer; what cannot be queued dooms the client. */
+void client_reply(struct server *s, struct client *c, const struct client_message *m);
+
+/* Tell the client why, log it, and close. The client is dead then. */
+void client_fail(struct server *s, struct client *c, int error, const char *text);
+
+/* The end of a client: everything it held is given back. It is dead then. */
+void client_drop(struct server *s, struct client *c);
+
+/* request.c: act upon a packet. fds[fd_count] came with it and stay the caller's. */
+void request_packet(struct server *s, struct client *c, const void *buf, size_t size,
+		    const int *fds, size_t fd_count);
+/* A handle whose requests were withdrawn may be closed now. */
+void request_finish_closing(struct server *s, struct client *c);
+/* Withdraw all requests of a client. */
+void request_cancel_all(struct server *s, struct client *c);
+/* REPLY */
+void request_answered(struct server *s, const struct belay_action *action);
+
+/* admin.c: CLIENT_COMMAND; node_closed: its FENCED was delivered. */
+void admin_command(struct server *s, struct client *c, const struct client_message *m);
+void admin_node_closed(struct server *s, uint32_t node);
+
+#endif
