@@ -144,7 +144,7 @@ unsigned status_print_wrong(FILE *to, const struct status_view *view)
 /* ---- how things are ---- */
 
 /* 1234567 as "1.23 M": three digits say enough. */
-static const char *human(double value, char *buf, size_t size)
+static const char *large(double value, char *buf, size_t size)
 {
 	static const char units[] = " kMGT";
 	unsigned unit = 0;
@@ -153,13 +153,27 @@ static const char *human(double value, char *buf, size_t size)
 		value /= 1000;
 		unit++;
 	}
-	if (unit == 0)
-		snprintf(buf, size, value < 10 && value > 0 ? "%.1f" : "%.0f", value);
-	else
-		snprintf(buf, size, "%.*f %c", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[unit]);
+	snprintf(buf, size, "%.*f %c", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[unit]);
 	return buf;
 }
-#define HUMAN(value) human((double)(value), (char[16]){ 0 }, 16)
+
+static const char *rate_text(double value, char *buf, size_t size)
+{
+	if (value >= 999.5)
+		return large(value, buf, size);
+	snprintf(buf, size, value > 0 && value < 10 ? "%.1f" : "%.0f", value);
+	return buf;
+}
+
+static const char *count_text(uint64_t value, char *buf, size_t size)
+{
+	if (value >= 10000)
+		return large((double)value, buf, size);
+	snprintf(buf, size, "%" PRIu64, value);
+	return buf;
+}
+#define RATE(path) rate_text(json_real(s, path), (char[24]){ 0 }, 24)
+#define COUNT(path) count_text(json_u64(s, path), (char[24]){ 0 }, 24)
 
 static void print_head(FILE *to, struct json_object *s)
 {
@@ -198,36 +212,36 @@ static void print_nodes(FILE *to, struct json_object *s)
 static void print_locks(FILE *to, struct json_object *s)
 {
 	fprintf(to, "resources  %s owned by a node (%s here), %s arbitrated, %s in recall\n",
-		HUMAN(json_u64(s, "resources.owned")), HUMAN(json_u64(s, "resources.owned_here")),
-		HUMAN(json_u64(s, "resources.arbitrated")), HUMAN(json_u64(s, "resources.recall")));
+		COUNT("resources.owned"), COUNT("resources.owned_here"),
+		COUNT("resources.arbitrated"), COUNT("resources.recall"));
 	fprintf(to, "locks      %s held (%s known to all nodes), %s waiting\n",
-		HUMAN(json_u64(s, "locks")), HUMAN(json_u64(s, "locks_replicated")),
-		HUMAN(json_u64(s, "waiters")));
+		COUNT("locks"), COUNT("locks_replicated"),
+		COUNT("waiters"));
 	fprintf(to, "granted    %s/s on this node alone, %s/s among nodes, %s/s recalls\n",
-		HUMAN(json_real(s, "rates.grants_local")), HUMAN(json_real(s, "rates.grants_ordered")),
-		HUMAN(json_real(s, "rates.recalls")));
+		RATE("rates.grants_local"), RATE("rates.grants_ordered"),
+		RATE("rates.recalls"));
 	fprintf(to, "refused    %s busy, %s deadlocks, %s over a limit, %s withdrawn, since start\n",
-		HUMAN(json_u64(s, "counters.busy")), HUMAN(json_u64(s, "counters.deadlocks")),
-		HUMAN(json_u64(s, "counters.refused")), HUMAN(json_u64(s, "counters.cancelled")));
+		COUNT("counters.busy"), COUNT("counters.deadlocks"),
+		COUNT("counters.refused"), COUNT("counters.cancelled"));
 }
 
 static void print_traffic(FILE *to, struct json_object *s)
 {
 	double frames = json_real(s, "rates.frames"), ops = json_real(s, "rates.ops");
 
-	fprintf(to, "messages   %s/s sent with %s operations each, %s/s delivered\n", HUMAN(frames),
-		HUMAN(frames > 0 ? ops / frames : 0), HUMAN(json_real(s, "rates.messages")));
+	fprintf(to, "messages   %s/s sent with %.1f operations each, %s/s delivered\n",
+		RATE("rates.frames"), frames > 0 ? ops / frames : 0, RATE("rates.messages"));
 	if (json_u64(s, "latency_us.count") > 0)
 		fprintf(to, "latency    %" PRIu64 " us to have an own message back (p50), %" PRIu64
 			" us (p99)\n", json_u64(s, "latency_us.p50"), json_u64(s, "latency_us.p99"));
 	fprintf(to, "pressure   %s now, %s times since start, %s ms in all; %s tries again\n",
 		json_true(s, "back_pressure.now") ? "YES" : "none",
-		HUMAN(json_u64(s, "back_pressure.times")), HUMAN(json_u64(s, "back_pressure.total_ms")),
-		HUMAN(json_u64(s, "back_pressure.try_again")));
+		COUNT("back_pressure.times"), COUNT("back_pressure.total_ms"),
+		COUNT("back_pressure.try_again"));
 	fprintf(to, "clients    %s of %s, %s handles, %s requests under way\n",
-		HUMAN(json_u64(s, "clients.now")), HUMAN(json_u64(s, "clients.max")),
-		HUMAN(json_u64(s, "clients.handles")), HUMAN(json_u64(s, "clients.requests")));
-	fprintf(to, "memory     %sB\n", HUMAN(json_u64(s, "memory.resident_bytes")));
+		COUNT("clients.now"), COUNT("clients.max"),
+		COUNT("clients.handles"), COUNT("clients.requests"));
+	fprintf(to, "memory     %.1f MB\n", (double)json_u64(s, "memory.resident_bytes") / 1e6);
 }
 
 void status_print(FILE *to, const struct status_view *view)
