@@ -102,6 +102,9 @@ static bool limits_valid(const struct belay_limits *limits)
 /* What the encoding itself does not rule out; the rest is asserted where it is encoded. */
 static bool op_valid(const struct belay_op *op, uint32_t fields)
 {
+	/* A test is answered at once. */
+	if ((fields & TEST) && op->test && op->wait)
+		return false;
 	if ((fields & OWNER) && op->owner.kind >= BELAY_KIND_COUNT)
 		return false;
 	if ((fields & HOLDER) && op->owner.node == 0)

@@ -132,6 +132,10 @@ static const struct {
 	{ "an unknown flag: BUSY with a mode and no holder", HEAD "0300 02 03", HEAD "0301 02 03" },
 	{ "an unknown flag: BUSY with a kind and no holder", HEAD "0300 02 03", HEAD "0340 02 03" },
 	{ "an unknown flag: CLIENT_GONE with a kind", HEAD "0900 01", HEAD "0940 01" },
+	{ "REQ that tests and waits", HEAD "0005 01 " KEY "01 00 00 00 00",
+	  HEAD "0007 01 " KEY "01 00 00 00 00" },
+	{ "WAITING that tests and waits", HEAD "0504 01 " KEY "01 00 00 00 00",
+	  HEAD "0506 01 " KEY "01 00 00 00 00" },
 	{ "an unknown kind of owner", HEAD "0180 " KEY "01 00 00 00 00",
 	  HEAD "01c0 " KEY "01 00 00 00 00" },
 	{ "the last key where there was none", HEAD "0700 " KEY "01", HEAD "0720 01" },
@@ -367,11 +371,14 @@ static void put(void *context)
 
 static struct attempt attempt(enum belay_op_type type)
 {
-	return (struct attempt){
+	struct attempt a = {
 		.frame = { .node = 1, .incarnation = 2, .seq = 3, .ack_count = 1,
 			   .ack = { { .node = 1 } } },
 		.op = noise(type),
 	};
+
+	a.op.test = false;
+	return a;
 }
 
 static void test_asserts(void)
@@ -402,6 +409,9 @@ static void test_asserts(void)
 	a = attempt(BELAY_OP_REQ);
 	a.op.owner.kind = BELAY_KIND_COUNT;
 	ok_asserts(put, &a, "an unknown kind");
+	a = attempt(BELAY_OP_REQ);
+	a.op.test = true;
+	ok_asserts(put, &a, "a test that waits");
 	a = attempt(BELAY_OP_HELD);
 	a.op.owner.node = 2;
 	ok_asserts(put, &a, "an owner of another node");

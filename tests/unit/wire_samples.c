@@ -69,10 +69,10 @@ const struct frame_sample frame_samples[] = {
 			.owner = { .node = UINT32_MAX, .client = UINT32_MAX, .key = UINT64_MAX,
 				   .pid = UINT32_MAX, .kind = BELAY_KIND_FLOCK },
 			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
-			.mode = BELAY_MODE_EX, .wait = true, .test = true,
+			.mode = BELAY_MODE_EX, .wait = true,
 		} },
 		.hex = "424c594701005100 ffffffff0f0100000000000000000100 "
-		       "0087ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffff0fffffffffffff"
+		       "0083ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffff0fffffffffffff"
 		       "ffffff01ffffffff0fffffffffffffffff7f00",
 	}, {
 		.name = "REL: all but the last byte of a file",
@@ -311,13 +311,13 @@ const struct snapshot_sample snapshot_samples[] = {
 			{ .type = BELAY_RECORD_WAITER, .resource_number = UINT32_MAX,
 			  .owner_number = UINT32_MAX,
 			  .range = { BELAY_OFFSET_MAX - 1, BELAY_OFFSET_MAX - 1 },
-			  .mode = BELAY_MODE_EX, .request = UINT32_MAX, .wait = true, .test = true,
+			  .mode = BELAY_MODE_EX, .request = UINT32_MAX, .wait = true,
 			  .staged = true, .queue = UINT64_MAX },
 			{ .type = BELAY_RECORD_END, .hash = UINT64_MAX, .count = UINT64_MAX },
 		},
 		.hex = "424c594701016c00 010200000000000000030400000000000000050000 "
 		       "0409ffffffff0fffffffff0fffffffffffffffff7f00 "
-		       "050fffffffff0fffffffff0ffeffffffffffffff7f01ffffffff0fffffffffffffffffff01 "
+		       "050bffffffff0fffffffff0ffeffffffffffffff7f01ffffffff0fffffffffffffffffff01 "
 		       "0600ffffffffffffffffffffffffffffffffff01",
 	},
 };
