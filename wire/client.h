@@ -72,7 +72,8 @@ int client_put(void *buf, size_t size, size_t *at, const struct client_message *
 
 /*
  * Read the message at *at of buf[size] and move *at behind it. Returns 1, 0 at
- * the end, -EBADMSG. Ranges, kinds, modes and sizes are checked.
+ * the end, -EBADMSG. The magic, results, ranges, kinds, modes and sizes are
+ * checked; versions, numbers and handles are the caller's to judge.
  */
 int client_get(const void *buf, size_t size, size_t *at, struct client_message *ret_m);
 
