@@ -6,6 +6,7 @@
  * that libinih could make nothing of (it remembers the first only).
  */
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <ini.h>
 #include <inttypes.h>
@@ -191,7 +192,7 @@ static int read_line(struct parser *p, char *text, size_t size)
 		return 0;
 	p->line++;
 	for (; c != EOF && c != '\n'; c = getc(p->file)) {
-		if (at == 0 && (c == ' ' || c == '\t' || c == '\r'))
+		if (at == 0 && isspace(c))
 			continue;
 		zero |= c == '\0';
 		if (at + 1 < size)
@@ -225,7 +226,7 @@ static char *next_line(char *buf, int size, void *data)
 		text[0] = '\0';
 	if (p->line == 1 && strncmp(text, bom, sizeof(bom) - 1) == 0)
 		memmove(text, text + sizeof(bom) - 1, strlen(text + sizeof(bom) - 1) + 1);
-	for (end = strlen(text); end > 0 && strchr(" \t\r", text[end - 1]); end--)
+	for (end = strlen(text); end > 0 && isspace((unsigned char)text[end - 1]); end--)
 		text[end - 1] = '\0';
 
 	if (text[0] == '[') {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The keys of belay.conf as a table: the table is the specification. */
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -205,6 +206,12 @@ static int set_number(const struct config_key *key, const char *value, uint32_t 
 	return r;
 }
 
+/* Absolute; no blank at the end, which the file could not say without a slash behind it. */
+static bool is_path(const char *text, size_t size)
+{
+	return text[0] == '/' && !isspace((unsigned char)text[size - 1]);
+}
+
 int config_key_set(int number, const char *value, void *base)
 {
 	const struct config_key *key;
@@ -217,12 +224,12 @@ int config_key_set(int number, const char *value, void *base)
 	if (key->type != KEY_PATH && key->type != KEY_NAME)
 		return set_number(key, value, (uint32_t *)(void *)to);
 
-	/* Paths are compared. */
+	/* Paths are compared: "/srv/" is "/srv". */
 	while (key->type == KEY_PATH && size > 1 && value[size - 1] == '/')
 		size--;
 	if (size > key->max)
 		return -EINVAL;
-	if (key->type == KEY_NAME ? !config_is_name(value, size) : value[0] != '/')
+	if (key->type == KEY_NAME ? !config_is_name(value, size) : !is_path(value, size))
 		return -EINVAL;
 	memcpy(to, value, size);
 	to[size] = '\0';

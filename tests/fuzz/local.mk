@@ -4,6 +4,7 @@
 # program in fuzz_targets with its _SOURCES, which must contain $(FUZZ_MAIN).
 fuzz_targets = \
 	tests/fuzz/fuzz_client \
+	tests/fuzz/fuzz_config \
 	tests/fuzz/fuzz_group \
 	tests/fuzz/fuzz_snapshot
 
@@ -24,6 +25,9 @@ EXTRA_DIST += tests/fuzz/fuzz.sh tests/fuzz/replay.c tests/fuzz/corpus
 tests_fuzz_fuzz_client_SOURCES = tests/fuzz/fuzz_client.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_client_LDADD = $(wire_test_libs)
 tests_fuzz_fuzz_client_LDFLAGS = $(AM_LDFLAGS_FUZZ)
+tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_config_LDADD = $(PORTS_LIBS)
+tests_fuzz_fuzz_config_LDFLAGS = $(AM_LDFLAGS_FUZZ)
 tests_fuzz_fuzz_group_SOURCES = tests/fuzz/fuzz_group.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_group_LDADD = $(wire_test_libs)
 tests_fuzz_fuzz_group_LDFLAGS = $(AM_LDFLAGS_FUZZ)

@@ -103,6 +103,8 @@ static const struct {
 	{ "a path too long for a socket", "[belayd]\nsocket = /" LONG_40 LONG_40 LONG_40 "\n",
 	  "f:2: [belayd] socket: \"/" LONG_40 LONG_40 LONG_40
 	  "\" is not allowed; it must be an absolute path of at most 107 bytes" },
+	{ "a path with a blank at its end", "[belayd]\njournal = /a /\n",
+	  "f:2: [belayd] journal: \"/a /\" is not allowed; it must be an absolute path of at most 255 bytes" },
 	{ "a user that does not exist", "[lockspace a]\nowner = no-such-user\n",
 	  "f:2: [lockspace a] owner: \"no-such-user\" is not allowed; "
 	  "it must be a user of this node, by name or number" },
@@ -193,7 +195,7 @@ static void test_good(void)
 		"\n"
 		"[ belayd ] ; this is one, too\n"
 		"  socket=/run/x/y/\n"
-		"\tlog_level : debug ; and this\r\n"
+		"\v\tlog_level : debug ; and this\r\n"
 		"log_target = stderr\n"
 		"socket_group = 7\n"
 		"socket_mode = 666\n"
