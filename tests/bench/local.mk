@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 EXTRA_DIST += tests/bench/run tests/bench/common.sh tests/bench/engine.sh
+
+noinst_PROGRAMS += tests/bench/bench_wire
+tests_bench_bench_wire_LDADD = wire/libbelaywire.a
+EXTRA_DIST += tests/bench/wire.sh
