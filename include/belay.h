@@ -6,7 +6,9 @@
  * (struct belay_handle) is one lockable resource opened through it. Byte
  * ranges are (start, length); length 0 means up to the largest offset, as in
  * fcntl(2). Every call returns 0 or a negative errno; nothing has changed on
- * failure unless said otherwise. No call touches errno on purpose.
+ * failure unless said otherwise. Besides the errors named below any call may
+ * return -EIO (the connection is lost), -EINVAL (no such range, mode, owner)
+ * and -ENOMEM. No call touches errno on purpose.
  *
  * Thread-safe: any thread may use any handle at any time, except that
  * belay_handle_close() and belay_disconnect() must come last. Not
@@ -34,8 +36,9 @@ enum belay_lock_mode {
 
 /* Whose the locks of a handle are, as in Linux. */
 enum belay_lock_owner {
-	/* The process: fcntl(2) F_SETLK. Two handles of one resource share their
-	 * locks, closing one releases all, and deadlocks are detected. */
+	/* The process, that is the connection: fcntl(2) F_SETLK. Two handles of one
+	 * resource share their locks, closing one releases all, and deadlocks are
+	 * detected. */
 	BELAY_OWNER_PROCESS,
 	/* The handle: fcntl(2) F_OFD_SETLK. Handles exclude each other. */
 	BELAY_OWNER_HANDLE,
@@ -102,7 +105,7 @@ int belay_lock(struct belay_handle *handle, enum belay_lock_mode mode,
 int belay_trylock(struct belay_handle *handle, enum belay_lock_mode mode,
 		  uint64_t start, uint64_t length, uint64_t *ret_token);
 
-/* The same, but -ETIMEDOUT after timeout_ms milliseconds of waiting. */
+/* The same, but -ETIMEDOUT after timeout_ms milliseconds of waiting; 0 only tries. */
 int belay_lock_timed(struct belay_handle *handle, enum belay_lock_mode mode,
 		     uint64_t start, uint64_t length, unsigned int timeout_ms,
 		     uint64_t *ret_token);
@@ -119,8 +122,8 @@ int belay_get(struct belay_handle *handle, enum belay_lock_mode mode,
 
 /*
  * For poll loops: start a lock without waiting for its answer. *ret_request
- * names it. When belay_fd() is readable, belay_next() returns 1 and an
- * event for each answer, 0 when there is none, or -EIO. One thread at a time.
+ * names it. When belay_fd() is readable, call belay_next() until it returns 0:
+ * it returns 1 and an event for each answer, 0 when there is none, or -EIO. One thread at a time.
  * Blocking calls of other threads may go on meanwhile.
  */
 struct belay_event_info {

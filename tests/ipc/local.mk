@@ -5,3 +5,17 @@ check_PROGRAMS += tests/ipc/test_lib_peer
 TESTS += tests/ipc/test_lib_peer
 tests_ipc_test_lib_peer_SOURCES = tests/ipc/test_lib_peer.c tests/ipc/peer.h
 tests_ipc_test_lib_peer_LDADD = lib/libbelay.la wire/libbelaywire.a -lpthread
+
+# libbelay against a real belayd.
+check_PROGRAMS += tests/ipc/test_lib
+TESTS += tests/ipc/test_lib
+tests_ipc_test_lib_SOURCES = tests/ipc/test_lib.c tests/ipc/daemon.h
+tests_ipc_test_lib_LDADD = lib/libbelay.la -lpthread
+
+# The real belayd, standalone, and clients that speak the protocol by hand.
+check_LIBRARIES += tests/ipc/libipc.a
+tests_ipc_libipc_a_SOURCES = tests/ipc/belayd.c tests/ipc/belayd.h tests/ipc/raw.c tests/ipc/raw.h
+IPC_LIBS = tests/ipc/libipc.a wire/libbelaywire.a
+check_PROGRAMS += tests/ipc/test_locks
+TESTS += tests/ipc/test_locks
+tests_ipc_test_locks_LDADD = $(IPC_LIBS)
