@@ -181,6 +181,7 @@ struct belay_core {
 	bool leaving, leave_sent, left;
 	bool isolated;
 	bool loading;
+	bool hello_sent;			/* in this life */
 	bool start_sent;			/* in this view */
 	uint64_t loaded;			/* records of the snapshot so far */
 	uint64_t sent_seq, stable;

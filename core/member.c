@@ -81,6 +81,7 @@ static void hello(struct belay_core *c)
 		.token = c->token,
 	};
 
+	c->hello_sent = true;
 	core_send(c, &op, true, 0, 0, 0);
 }
 
@@ -93,14 +94,17 @@ static void restart(struct belay_core *c)
 	c->sent_seq = c->stable = 0;
 	c->last_send_place = 0;
 	c->loading = false;
+	c->hello_sent = false;
 	self->seq = self->acked = 0;
-	self->synced = false;
+	self->synced = self->hello = false;
 	self->incarnation = c->incarnation;
 	for (uint32_t i = 0; i < c->node_count; i++) {
-		c->node[i].standing = i == c->self ? BELAY_NODE_MEMBER : BELAY_NODE_UNSEEN;
+		if (!c->node[i].hello)
+			c->node[i].standing = BELAY_NODE_UNSEEN;
 		c->node[i].acked = 0;
 		c->node[i].synced = false;
 	}
+	self->standing = BELAY_NODE_MEMBER;
 	tell_self(c, BELAY_ACTION_FORGET);
 	tell_self(c, BELAY_ACTION_RESTART);
 }
@@ -266,8 +270,8 @@ void member_quorum(struct belay_core *c, bool flag)
 		lose_quorum(c);
 	else if (flag && c->stale)
 		discard(c);
-	else if (flag && !c->synced && c->node[c->self].in_view)
-		rejoin(c);
+	else if (flag && !c->synced && c->node[c->self].in_view && !c->hello_sent)
+		hello(c);
 	member_serve_check(c);
 }
 
