@@ -4,10 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tools/bench_cpg.h"
+
+/* What an operation takes in a message, about. */
+#define OPERATION_BYTES 48
+#define CPG_WARMUP_MS 200
 
 void bench_tell(const struct bench *bench, uint64_t cycles, double seconds)
 {
@@ -138,6 +145,70 @@ static int run_bench(const struct tool *tool, const struct bench_options *o)
 	return status;
 }
 
+static void print_cpg_json(unsigned batch, const struct bench_cpg_result *result)
+{
+	struct json_object *json = json_object_new_object();
+
+	json_object_object_add(json, "members", json_object_new_int64(result->members));
+	json_object_object_add(json, "batch", json_object_new_int64(batch));
+	add(json, "latency_p50_us", latency_us(&result->single.latency, 500));
+	add(json, "latency_p99_us", latency_us(&result->single.latency, 990));
+	add(json, "messages_per_sec", result->single.messages_per_s);
+	add(json, "batch_latency_p50_us", latency_us(&result->closed.latency, 500));
+	add(json, "operations_per_sec_one_by_one", result->closed.ops_per_s);
+	add(json, "operations_per_sec", result->flat.ops_per_s);
+	printf("%s\n", json_object_to_json_string_ext(json, JSON_C_TO_STRING_SPACED));
+	json_object_put(json);
+}
+
+static void print_cpg_text(unsigned batch, const struct bench_cpg_result *result)
+{
+	printf("corosync's CPG, %u members measuring\n", result->members);
+	printf("one message at a time:   back after %.1f us (p50), %.1f us (p99); %.0f a second\n",
+	       latency_us(&result->single.latency, 500), latency_us(&result->single.latency, 990),
+	       result->single.messages_per_s);
+	printf("%u operations a message: %.0f operations/s one message at a time\n", batch,
+	       result->closed.ops_per_s);
+	printf("                         %.0f operations/s, as many as corosync takes\n",
+	       result->flat.ops_per_s);
+}
+
+static int run_cpg(const struct tool *tool, const struct bench_options *o)
+{
+	const struct bench_cpg_options options = {
+		.ops = o->batch > 0 ? o->batch : 64,
+		.op_bytes = OPERATION_BYTES,
+		.warmup_ms = o->warmup_ms > 0 ? o->warmup_ms : CPG_WARMUP_MS,
+		/* The time is for three parts. */
+		.ms = o->ms > 3 ? o->ms / 3 : 1,
+	};
+	struct bench_cpg_result *result = calloc(1, sizeof(*result));
+	int r = result ? bench_cpg(&options, result) : -ENOMEM, status = TOOL_OK;
+
+	switch (r) {
+	case 0:
+		if (o->json)
+			print_cpg_json(options.ops, result);
+		else
+			print_cpg_text(options.ops, result);
+		break;
+	case -ENOTCONN:
+		status = tool_failed(tool, 0, "corosync does not run on this node");
+		break;
+	case -EACCES:
+		status = tool_failed(tool, 0, "corosync refuses this user: be root, or see uidgid in "
+				     "corosync.conf(5)");
+		break;
+	case -ETIMEDOUT:
+		status = tool_failed(tool, 0, "corosync delivers nothing: see corosync-quorumtool -s");
+		break;
+	default:
+		status = tool_failed(tool, r, "measuring corosync");
+	}
+	free(result);
+	return status;
+}
+
 static int run(const struct tool *tool, int argc, char **argv)
 {
 	struct bench_options o;
@@ -147,7 +218,7 @@ static int run(const struct tool *tool, int argc, char **argv)
 		return status;
 	if (o.help)
 		return tool_help(tool);
-	return run_bench(tool, &o);
+	return o.cpg ? run_cpg(tool, &o) : run_bench(tool, &o);
 }
 
 const struct subcommand command_bench = {

@@ -5,6 +5,8 @@ tools_belay_SOURCES = \
 	tools/bench.c \
 	tools/bench.h \
 	tools/bench_clients.c \
+	tools/bench_cpg.c \
+	tools/bench_cpg.h \
 	tools/bench_options.c \
 	tools/bench_pingpong.c \
 	tools/bench_via.c \
@@ -25,5 +27,6 @@ tools_belay_SOURCES = \
 	tools/status_text.c \
 	tools/tool.c \
 	tools/tool.h
-tools_belay_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -pthread
-tools_belay_LDADD = lib/libbelay.la daemon/libbelayjournal.a core/libbelaycore.a wire/libbelaywire.a $(JSONC_LIBS)
+tools_belay_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(COROSYNC_CFLAGS) -pthread
+tools_belay_LDADD = lib/libbelay.la daemon/libbelayjournal.a core/libbelaycore.a wire/libbelaywire.a $(JSONC_LIBS) \
+	$(COROSYNC_LIBS)
