@@ -197,9 +197,12 @@ static void on_op(struct belay_core *c, const struct belay_op *op)
 		return;
 	}
 	n = &c->node[c->from];
-	c->place++;
-	c->token++;
-	c->stats.ops_delivered++;
+	/* S8: from a life that is over, a HELLO may be answered but takes no place. */
+	if (!c->from_new || !op->synced) {
+		c->place++;
+		c->token++;
+		c->stats.ops_delivered++;
+	}
 	if (c->from_new) {
 		(void)member_op(c, op);
 		if (c->from == c->node_count)
