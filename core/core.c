@@ -192,7 +192,7 @@ static void on_op(struct belay_core *c, const struct belay_op *op)
 	struct node *n;
 	uint64_t seq = c->from_seq++;
 
-	if (c->from == c->node_count || (c->from_new && op->type != BELAY_OP_HELLO)) {
+	if (c->from == c->node_count || ((c->from_new || c->stale) && op->type != BELAY_OP_HELLO)) {
 		c->stats.ops_dropped++;
 		return;
 	}

@@ -149,10 +149,12 @@ struct node {
 	bool in_view;
 	bool synced;
 	bool hello;			/* unsynced HELLO seen in this view */
+	bool heard;			/* any HELLO seen in this view */
 	uint64_t incarnation;
 	uint64_t seq;			/* last op delivered */
 	uint64_t acked;			/* last own op it has acknowledged */
 	uint32_t clients;
+	struct belay_record loaded;	/* the snapshot's word on it */
 };
 
 struct digest_place {
@@ -181,8 +183,9 @@ struct belay_core {
 	bool leaving, leave_sent, left;
 	bool isolated;
 	bool loading;
-	bool hello_sent;			/* in this life */
 	bool start_sent;			/* in this view */
+	bool hello_sent;
+	uint64_t loaded_place, loaded_token;
 	uint64_t loaded;			/* records of the snapshot so far */
 	uint64_t sent_seq, stable;
 	uint64_t last_send_place;		/* everything delivered up to here is acknowledged */

@@ -85,6 +85,28 @@ static void hello(struct belay_core *c)
 	core_send(c, &op, true, 0, 0, 0);
 }
 
+static void maybe_start(struct belay_core *c)
+{
+	struct belay_op op = { .type = BELAY_OP_START, .token = c->token };
+
+	if (c->synced || c->stale || c->start_sent || !quorate(c) || lowest(c, false) != c->self)
+		return;
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		const struct node *n = &c->node[i];
+
+		if (n->in_view ? !n->hello : n->standing != BELAY_NODE_CLOSED &&
+						     !c->config.fencing_none)
+			return;
+		if (n->synced)
+			return;
+	}
+	if (op.token < c->config.token_base)
+		op.token = c->config.token_base;
+	op.members = in_view(c);
+	c->start_sent = true;
+	core_send(c, &op, true, 0, 0, 0);
+}
+
 /* A new life: nothing of the former one is on its way any more, or counts. */
 static void restart(struct belay_core *c)
 {
@@ -94,17 +116,21 @@ static void restart(struct belay_core *c)
 	c->sent_seq = c->stable = 0;
 	c->last_send_place = 0;
 	c->loading = false;
-	c->hello_sent = false;
 	self->seq = self->acked = 0;
-	self->synced = self->hello = false;
+	self->synced = false;
 	self->incarnation = c->incarnation;
+	self->standing = BELAY_NODE_MEMBER;
+	self->hello = false;
 	for (uint32_t i = 0; i < c->node_count; i++) {
-		if (!c->node[i].hello)
-			c->node[i].standing = BELAY_NODE_UNSEEN;
 		c->node[i].acked = 0;
+		/* What has been said in this view still holds. */
+		if (i == c->self || c->node[i].heard)
+			continue;
+		c->node[i].standing = BELAY_NODE_UNSEEN;
 		c->node[i].synced = false;
 	}
-	self->standing = BELAY_NODE_MEMBER;
+	c->start_sent = false;
+	c->hello_sent = false;
 	tell_self(c, BELAY_ACTION_FORGET);
 	tell_self(c, BELAY_ACTION_RESTART);
 }
@@ -186,7 +212,7 @@ static void set_view(struct belay_core *c, const struct belay_event *ev, bool *r
 			on_left(c, i);
 	}
 	for (uint32_t i = 0; i < c->node_count; i++)
-		c->node[i].in_view = c->node[i].hello = false;
+		c->node[i].in_view = c->node[i].hello = c->node[i].heard = false;
 	for (uint32_t k = 0; k < ev->view.member_count; k++) {
 		uint32_t i = index_node(c, ev->view.member[k]);
 
@@ -200,28 +226,6 @@ static void set_view(struct belay_core *c, const struct belay_event *ev, bool *r
 			going_on--;
 	/* Those who were here before and still are: did they have the majority? */
 	*ret_goes_on = c->config.stability == BELAY_STABLE_ALL || going_on >= member_majority(c);
-}
-
-static void maybe_start(struct belay_core *c)
-{
-	struct belay_op op = { .type = BELAY_OP_START, .token = c->token };
-
-	if (c->synced || c->stale || c->start_sent || !quorate(c) || lowest(c, false) != c->self)
-		return;
-	for (uint32_t i = 0; i < c->node_count; i++) {
-		const struct node *n = &c->node[i];
-
-		if (n->in_view ? !n->hello : n->standing != BELAY_NODE_CLOSED &&
-						     !c->config.fencing_none)
-			return;
-		if (n->synced)
-			return;
-	}
-	if (op.token < c->config.token_base)
-		op.token = c->config.token_base;
-	op.members = in_view(c);
-	c->start_sent = true;
-	core_send(c, &op, true, 0, 0, 0);
 }
 
 void member_view(struct belay_core *c, const struct belay_event *ev)
@@ -272,6 +276,8 @@ void member_quorum(struct belay_core *c, bool flag)
 		discard(c);
 	else if (flag && !c->synced && c->node[c->self].in_view && !c->hello_sent)
 		hello(c);
+	else if (flag && !c->synced)
+		maybe_start(c);
 	member_serve_check(c);
 }
 
@@ -353,6 +359,7 @@ static void on_hello(struct belay_core *c, uint32_t i, const struct belay_op *op
 			core_isolate(c, why);
 		return;
 	}
+	c->node[i].heard = true;
 	if (op->synced)
 		on_hello_synced(c, i);
 	else

@@ -135,7 +135,9 @@ void request_run(struct belay_core *c, uint32_t i)
 		request_finish(c, i, -EINTR);
 		return;
 	}
+	q->local = true;	/* it competes with this node's own only */
 	b = queue_blocker(c, i);
+	q->local = false;
 	if (q->test) {
 		answer_test(c, i, b.lock);
 	} else if (!table_room(c, res, q->owner, 2)) {

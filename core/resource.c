@@ -241,6 +241,7 @@ void resource_forget(struct belay_core *c, uint32_t i)
 	r->epoch = 0;
 	r->streak = 0;
 	r->backoff = 0;
+	r->user = 0;
 	resource_hash_in(c, r);
 	c->resources_replicated--;
 	resource_unidle(c, i);

@@ -157,10 +157,8 @@ static bool load_node(struct belay_core *c, const struct belay_record *rec)
 
 	if (i == c->node_count)
 		return false;
-	c->node[i].standing = rec->standing;
-	c->node[i].synced = rec->synced;
-	c->node[i].incarnation = rec->incarnation;
-	c->node[i].seq = rec->seq;
+	/* What is delivered meanwhile goes on: all nodes change at once, at the end. */
+	c->node[i].loaded = *rec;
 	return i != c->self ||
 	       (rec->standing == BELAY_NODE_MEMBER && rec->incarnation == c->incarnation);
 }
@@ -258,6 +256,18 @@ static bool load_end(struct belay_core *c, const struct belay_record *rec)
 	struct belay_action replay = { .type = BELAY_ACTION_REPLAY };
 	struct belay_action synced = { .type = BELAY_ACTION_SYNCED };
 
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		const struct belay_record *l = &c->node[i].loaded;
+
+		if (l->type != BELAY_RECORD_NODE)
+			return false;
+		c->node[i].standing = l->standing;
+		c->node[i].synced = l->synced;
+		c->node[i].incarnation = l->incarnation;
+		c->node[i].seq = l->seq;
+	}
+	c->place = c->loaded_place;
+	c->token = c->loaded_token;
 	if (rec->count + 1 != c->loaded || rec->hash != digest_now(c))
 		return false;
 	c->loading = false;
@@ -283,8 +293,10 @@ void snapshot_record(struct belay_core *c, const struct belay_record *rec)
 			snapshot_clear(c);
 		c->loading = good = true;
 		c->loaded = 1;
-		c->place = rec->place;
-		c->token = rec->token;
+		c->loaded_place = rec->place;
+		c->loaded_token = rec->token;
+		for (uint32_t i = 0; i < c->node_count; i++)
+			c->node[i].loaded.type = BELAY_RECORD_CORE;
 		break;
 	case BELAY_RECORD_NODE:
 		good = load_node(c, rec);
