@@ -128,7 +128,7 @@ static bool get_bool(struct reader *c)
 
 	if (value > 1)
 		get_failed(c);
-	return value;
+	return value != 0;
 }
 
 static void put_fields(struct writer *c, const struct client_message *m, uint32_t fields)

@@ -59,8 +59,9 @@ static const uint32_t record_fields[BELAY_RECORD_COUNT] = {
 
 static uint8_t flags_allowed(uint32_t fields)
 {
-	return (uint8_t)((fields & FLAGS) |
-			 (fields & (OWNER | STANDING | STATE) ? FLAG_CHOICE : 0));
+	bool choice = fields & (OWNER | STANDING | STATE);
+
+	return (uint8_t)((fields & FLAGS) | (choice ? FLAG_CHOICE : 0));
 }
 
 static unsigned choice_of(const struct belay_record *record, uint32_t fields)
