@@ -124,8 +124,10 @@ struct belay_core *belay_core_init(void *memory, const struct belay_core_config 
 void core_emit(struct belay_core *c, const struct belay_action *a)
 {
 	if (a->type == BELAY_ACTION_FLUSH ||
-	    (a->type == BELAY_ACTION_SEND && a->urgent))
+	    (a->type == BELAY_ACTION_SEND && a->urgent)) {
 		c->last_send_place = c->place;
+		c->flushed_seq = c->sent_seq;
+	}
 	c->out->emit(c->out->context, a);
 }
 

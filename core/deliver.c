@@ -78,6 +78,7 @@ static void arbitrate(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
 	struct resource *res = resource_at(c, q->resource);
+	struct belay_action flush = { .type = BELAY_ACTION_FLUSH };
 	struct blocker b = queue_blocker(c, i);
 
 	if (!q->test && !table_room(c, res, q->owner, 2)) {
@@ -96,6 +97,9 @@ static void arbitrate(struct belay_core *c, uint32_t i)
 		return;
 	}
 	queue_add(c, i, c->place, false);
+	/* It may wait for a release that this node keeps back for company. */
+	if (!q->own && c->flushed_seq < c->sent_seq)
+		core_emit(c, &flush);
 	if (!q->wait) {
 		queue_confirm(c, i);
 	} else if (deadlock_closes(c, i)) {

@@ -188,6 +188,7 @@ struct belay_core {
 	uint64_t loaded_place, loaded_token;
 	uint64_t loaded;			/* records of the snapshot so far */
 	uint64_t sent_seq, stable;
+	uint64_t flushed_seq;			/* own ops behind this one still wait for company */
 	uint64_t last_send_place;		/* everything delivered up to here is acknowledged */
 	uint64_t ask_us;			/* last time acks were asked for */
 	uint64_t latency_us;			/* own delivery, smoothed */

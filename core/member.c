@@ -113,7 +113,7 @@ static void restart(struct belay_core *c)
 	struct node *self = &c->node[c->self];
 
 	c->incarnation++;
-	c->sent_seq = c->stable = 0;
+	c->sent_seq = c->stable = c->flushed_seq = 0;
 	c->last_send_place = 0;
 	c->loading = false;
 	self->seq = self->acked = 0;
