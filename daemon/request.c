@@ -24,7 +24,7 @@ struct turn {
 static void broken(struct turn *t, const char *text)
 {
 	t->s->stats.broken++;
-	client_fail(t->s, t->c, -EPROTO, text);
+	client_fail(t->s, t->c, &t->s->broken_limit, -EPROTO, text);
 }
 
 static void answer(struct server *s, struct client *c, uint32_t number, int result,
@@ -397,7 +397,7 @@ static void on_hello(struct turn *t, const struct client_message *m)
 			       "protocol, this belayd version %d: install the same release of both",
 			       m->version, CLIENT_VERSION);
 		t->s->stats.broken++;
-		client_fail(t->s, t->c, -EPROTONOSUPPORT, text);
+		client_fail(t->s, t->c, &t->s->broken_limit, -EPROTONOSUPPORT, text);
 		return;
 	}
 	t->c->greeted = true;

@@ -100,14 +100,15 @@ void client_drop(struct server *s, struct client *c)
 	engine_turn(s->engine);
 }
 
-void client_fail(struct server *s, struct client *c, int error, const char *text)
+void client_fail(struct server *s, struct client *c, struct limit *limit, int error,
+		 const char *text)
 {
 	struct client_message m = { .type = CLIENT_ERROR, .result = error };
 	uint64_t held_back;
 
 	if (c->dead)
 		return;
-	if (limit_pass(&s->broken_limit, clock_now_us(), &held_back)) {
+	if (limit_pass(limit, clock_now_us(), &held_back)) {
 		qb_log(LOG_WARNING, "closed the connection of process %d (user %u): %s",
 		       (int)c->peer.pid, c->peer.uid, text);
 		if (held_back > 0)
@@ -297,7 +298,8 @@ static void on_readable(struct server *s, struct client *c)
 	s->stats.packets++;
 	if (packet.truncated) {
 		s->stats.broken++;
-		client_fail(s, c, -EMSGSIZE, "it sent a packet larger than the protocol allows");
+		client_fail(s, c, &s->broken_limit, -EMSGSIZE,
+			    "it sent a packet larger than the protocol allows");
 	} else {
 		request_packet(s, c, s->packet, packet.size, packet.fds, packet.fd_count);
 	}
@@ -390,7 +392,7 @@ static void flush(struct server *s, struct client *c)
 
 	if (c->overrun) {
 		s->stats.slow++;
-		client_fail(s, c, -ENOBUFS, "it does not read its answers");
+		client_fail(s, c, &s->slow_limit, -ENOBUFS, "it does not read its answers");
 	} else if (r == 0 || r == -EAGAIN) {
 		set_events(s, c);
 	} else {

@@ -82,7 +82,7 @@ struct server {
 	struct status_rates rates;
 	uint32_t dumps;
 	struct server_stats stats;
-	struct limit refuse_limit, broken_limit;
+	struct limit refuse_limit, broken_limit, slow_limit;
 	uint8_t packet[CLIENT_PACKET_MAX];
 };
 
@@ -91,8 +91,9 @@ struct client *server_find(const struct server *s, uint32_t id);
 /* Queue an answer; what cannot be queued dooms the client. */
 void client_reply(struct server *s, struct client *c, const struct client_message *m);
 
-/* Tell the client why, log it, and close. The client is dead then. */
-void client_fail(struct server *s, struct client *c, int error, const char *text);
+/* Tell the client why, log it (if @limit lets it), and close. The client is dead then. */
+void client_fail(struct server *s, struct client *c, struct limit *limit, int error,
+		 const char *text);
 
 /* The end of a client: everything it held is given back. It is dead then. */
 void client_drop(struct server *s, struct client *c);
