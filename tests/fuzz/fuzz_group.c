@@ -7,7 +7,7 @@
 /* Frames: what the other nodes multicast. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (law_frame(data, size) == LAW_BROKEN)
+	if (law_frame(data, size) == LAW_BROKEN || law_resized(law_frame, data, size) == LAW_BROKEN)
 		abort();
 	return 0;
 }

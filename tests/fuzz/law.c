@@ -105,3 +105,19 @@ int law_packet(const uint8_t *bytes, size_t size)
 	free(again);
 	return error;
 }
+
+int law_resized(int (*law)(const uint8_t *bytes, size_t size), const uint8_t *bytes, size_t size)
+{
+	uint8_t *copy = copy_space(size);
+	int error;
+
+	memcpy(copy, bytes, size);
+	/* Behind magic, version and type. */
+	if (size >= 8) {
+		copy[6] = (uint8_t)size;
+		copy[7] = (uint8_t)(size >> 8);
+	}
+	error = law(copy, size);
+	free(copy);
+	return error;
+}

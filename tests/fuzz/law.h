@@ -17,4 +17,10 @@ int law_frame(const uint8_t *bytes, size_t size);
 int law_snapshot(const uint8_t *bytes, size_t size);
 int law_packet(const uint8_t *bytes, size_t size);
 
+/*
+ * The same for a frame or a snapshot whose head is made to say its true size:
+ * else nearly all random bytes would be refused for that alone.
+ */
+int law_resized(int (*law)(const uint8_t *bytes, size_t size), const uint8_t *bytes, size_t size);
+
 #endif
