@@ -72,7 +72,7 @@ int cpg_quorum_open(struct cpg_quorum *quorum, const char **ret_why);
 /* Read what corosync has said. Never blocks. 0, or a negative errno: connection lost. */
 int cpg_quorum_dispatch(struct cpg_quorum *quorum);
 void cpg_quorum_close(struct cpg_quorum *quorum);
-/* Quorate, and said of just this membership. */
-bool cpg_quorum_holds(const struct cpg_quorum *quorum, const struct cpg_ring_id *ring);
+/* The flag, if it was told for just this membership; else @former stands. */
+bool cpg_quorum_flag(const struct cpg_quorum *quorum, const struct cpg_ring_id *ring, bool former);
 
 #endif

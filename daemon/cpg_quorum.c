@@ -85,8 +85,10 @@ void cpg_quorum_close(struct cpg_quorum *quorum)
 	quorum->fd = -1;
 }
 
-bool cpg_quorum_holds(const struct cpg_quorum *quorum, const struct cpg_ring_id *ring)
+bool cpg_quorum_flag(const struct cpg_quorum *quorum, const struct cpg_ring_id *ring, bool former)
 {
-	return quorum->quorate && ring->seq != 0 &&
-	       quorum->ring.nodeid == ring->nodeid && quorum->ring.seq == ring->seq;
+	/* Not yet, or of one that has passed: to take this for a loss would cost all locks at every join. */
+	if (ring->seq == 0 || quorum->ring.nodeid != ring->nodeid || quorum->ring.seq != ring->seq)
+		return former;
+	return quorum->quorate;
 }

@@ -32,9 +32,10 @@ struct group_handlers {
 	/* buf is valid during the call only. */
 	void (*on_message)(void *context, uint32_t node, const void *buf, size_t size);
 	/*
-	 * corosync's quorum flag, when it changes; false until told. It counts only for
-	 * the membership this group has: false from each change until corosync has
-	 * judged the new one, some ms later.
+	 * corosync's quorum flag, when it changes; false until told. After each change
+	 * of membership the former flag stands until corosync has judged the new
+	 * one, some ms later; what it says of any other membership is not told. A
+	 * loss that was over before this node could see it is in the views only.
 	 */
 	void (*on_quorum)(void *context, bool quorate);
 	/*

@@ -92,7 +92,7 @@ static void fail_later(struct group_cpg *g, int error)
 
 static void tell_quorum(struct group_cpg *g)
 {
-	bool quorate = cpg_quorum_holds(&g->quorum, &g->ring);
+	bool quorate = cpg_quorum_flag(&g->quorum, &g->ring, g->told_quorate);
 
 	if (!g->polled || quorate == g->told_quorate)
 		return;
@@ -176,7 +176,7 @@ static int32_t on_cpg_ready(int32_t fd, int32_t revents, void *data)
 	r = cs_errno(e);
 	if (r == -EAGAIN)
 		r = revents & (POLLHUP | POLLERR | POLLNVAL) ? -ENOTCONN : 0;
-	/* What quorum says of the new membership may be there already: no needless gap. */
+	/* What quorum says of the new membership may be there already. */
 	if (r == 0 && g->polled && ring.seq != g->ring.seq)
 		r = cpg_quorum_dispatch(&g->quorum);
 	if (r < 0)

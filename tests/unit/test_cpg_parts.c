@@ -149,18 +149,19 @@ static void test_quorum(void)
 	const struct cpg_ring_id ring = { .nodeid = 1, .seq = 8 }, none = { .nodeid = 0, .seq = 0 };
 	struct cpg_quorum quorum = { .quorate = true, .ring = { .nodeid = 1, .seq = 8 } };
 
-	ok(cpg_quorum_holds(&quorum, &ring), "quorum of this membership counts");
-	quorum.ring.seq = 4;
-	ok(!cpg_quorum_holds(&quorum, &ring), "that of an older one does not");
-	quorum.ring.seq = 12;
-	ok(!cpg_quorum_holds(&quorum, &ring), "nor that of one we have not heard of");
-	quorum.ring = (struct quorum_ring_id){ .nodeid = 2, .seq = 8 };
-	ok(!cpg_quorum_holds(&quorum, &ring), "nor that of another ring with this number");
-	quorum.ring.nodeid = 1;
+	ok(cpg_quorum_flag(&quorum, &ring, false), "quorum of this membership counts");
 	quorum.quorate = false;
-	ok(!cpg_quorum_holds(&quorum, &ring), "no quorum is none");
+	ok(!cpg_quorum_flag(&quorum, &ring, true), "so does its lack");
+	quorum.ring.seq = 4;
+	ok(cpg_quorum_flag(&quorum, &ring, true), "what was said of an older one does not");
+	quorum.ring.seq = 12;
+	ok(cpg_quorum_flag(&quorum, &ring, true), "nor what is of one we have not heard of");
+	quorum.ring = (struct quorum_ring_id){ .nodeid = 2, .seq = 8 };
+	ok(cpg_quorum_flag(&quorum, &ring, true), "nor of another ring with this number");
+	quorum.quorate = true;
+	ok(!cpg_quorum_flag(&quorum, &ring, false), "neither way");
 	quorum = (struct cpg_quorum){ .quorate = true };
-	ok(!cpg_quorum_holds(&quorum, &none), "nothing counts before the first membership");
+	ok(!cpg_quorum_flag(&quorum, &none, false), "nothing counts before the first membership");
 }
 
 static void test_errors(void)
