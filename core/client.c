@@ -79,17 +79,9 @@ bool client_release(struct belay_core *c, uint32_t client, bool ordered)
 	return left;
 }
 
-static bool key_less(const struct belay_core *c, uint32_t a, uint32_t b)
+/* Resources that @node owned have no owner any more. */
+static void disown(struct belay_core *c, uint32_t node)
 {
-	return memcmp(&resource_at(c, a)->key, &resource_at(c, b)->key,
-		      sizeof(struct belay_key)) < 0;
-}
-
-/* Resources that @node owned have no owner any more: those awaited, into c->order. */
-static uint32_t disown(struct belay_core *c, uint32_t node)
-{
-	uint32_t count = 0;
-
 	for (uint32_t i = 1; i < c->resources.fresh; i++) {
 		struct resource *r = resource_at(c, i);
 
@@ -101,10 +93,9 @@ static uint32_t disown(struct belay_core *c, uint32_t node)
 			resource_forget(c, i);
 			continue;
 		}
-		c->order[count++] = i;
 		resource_arbitrate(c, i);
+		queue_scan_later(c, i);
 	}
-	return count;
 }
 
 void client_release_node(struct belay_core *c, uint32_t node)
@@ -115,13 +106,10 @@ void client_release_node(struct belay_core *c, uint32_t node)
 		next = client_at(c, cl)->node_next;
 		(void)client_release(c, cl, true);
 	}
-	count = disown(c, node);
-	queue_sort(c, c->order, count, key_less);
+	disown(c, node);
+	count = queue_scan_run(c);
+	/* What waited for a recall was not judged before, for its edges were not known. */
 	for (uint32_t k = 0; k < count; k++)
-		queue_scan_later(c, c->order[k]);
-	queue_scan_run(c);
-	/* Deadlocks reach over resources: one order for all replicas. */
-	for (uint32_t k = 0; k < count; k++)
-		if (resource_at(c, c->order[k])->waiting != 0)
+		if (resource_at(c, c->order[k])->state == BELAY_STATE_ARB)
 			deadlock_resolve(c, c->order[k]);
 }

@@ -413,7 +413,7 @@ static void on_client_gone(struct belay_core *c, const struct belay_op *op)
 
 	if (cl != 0)
 		(void)client_release(c, cl, true);
-	queue_scan_run(c);
+	(void)queue_scan_run(c);
 }
 
 /* One's own op comes back: what it was sent for. NULL: nothing to do here. */

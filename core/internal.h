@@ -343,9 +343,10 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range);
 /* Queued requests of the resource in order into c->scratch; returns how many. */
 uint32_t queue_collect(struct belay_core *c, const struct resource *r, struct belay_range range,
 		       bool local);
-/* Scan all of the resource's queue at queue_scan_run(): once, after several changes. */
+/* Scan all of the resource's queue at queue_scan_run(): once, after several changes.
+ * Returns how many resources it has scanned; c->order lists them. */
 void queue_scan_later(struct belay_core *c, uint32_t r);
-void queue_scan_run(struct belay_core *c);
+uint32_t queue_scan_run(struct belay_core *c);
 void queue_scan_forget(struct belay_core *c);
 /* Sort indices by less(). */
 void queue_sort(const struct belay_core *c, uint32_t *index, uint32_t count,

@@ -327,19 +327,26 @@ void queue_scan_later(struct belay_core *c, uint32_t r)
 	c->scan_head = r;
 }
 
-void queue_scan_run(struct belay_core *c)
+static bool key_less(const struct belay_core *c, uint32_t a, uint32_t b)
 {
-	uint32_t r;
+	return memcmp(&resource_at(c, a)->key, &resource_at(c, b)->key,
+		      sizeof(struct belay_key)) < 0;
+}
 
-	while ((r = c->scan_head) != 0) {
-		struct resource *res = resource_at(c, r);
+/* By key: tokens are counted over all resources, and replicas must count alike. */
+uint32_t queue_scan_run(struct belay_core *c)
+{
+	uint32_t count = 0;
 
-		c->scan_head = res->scan_next;
-		res->scan_next = 0;
-		res->scan = false;
-		queue_scan(c, r, range_of(0, BELAY_OFFSET_MAX));
-		index_resource_release(c, r);
+	for (uint32_t r = c->scan_head; r != 0; r = resource_at(c, r)->scan_next)
+		c->order[count++] = r;
+	queue_sort(c, c->order, count, key_less);
+	queue_scan_forget(c);
+	for (uint32_t k = 0; k < count; k++) {
+		queue_scan(c, c->order[k], range_of(0, BELAY_OFFSET_MAX));
+		index_resource_release(c, c->order[k]);
 	}
+	return count;
 }
 
 void queue_scan_forget(struct belay_core *c)

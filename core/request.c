@@ -90,7 +90,7 @@ bool request_grant(struct belay_core *c, uint32_t i)
 	weaker = table_set(c, q->resource, q->owner, range_of(q->start, q->end),
 			   (enum belay_mode)q->mode);
 	if (r->state == BELAY_STATE_ARB) {
-		q->token = c->token;
+		q->token = ++c->token;
 		c->stats.ordered_grants++;
 	} else {
 		struct local *l = local_at(c, r->local);
@@ -379,7 +379,7 @@ int request_client_gone(struct belay_core *c, uint32_t client)
 	if (cl == 0)
 		return 0;
 	tell = client_release(c, cl, false);
-	queue_scan_run(c);
+	(void)queue_scan_run(c);
 	if (!tell)
 		return 0;
 	op.owner.node = c->config.self;
