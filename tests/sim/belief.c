@@ -168,6 +168,36 @@ static void check_token(struct sim *sim, const struct request *request, uint32_t
 	note_token(&top[request->mode], serial, token);
 }
 
+/* Another thread of the same process asks for SH there: that may have been granted after this. */
+static bool lowered_meanwhile(struct sim *sim, const struct request *request, uint32_t atom)
+{
+	bool lowered = false;
+
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (!q->used || q == request || q->test || q->owner != request->owner || q->key != request->key ||
+		    q->mode != BELAY_MODE_SH || q->first > atom || q->last < atom)
+			continue;
+		q->lowered |= (uint8_t)(1u << atom);
+		lowered = true;
+	}
+	return lowered;
+}
+
+/* What @owner holds of these atoms is settled: no request that fails brings EX back. */
+static void settle_lowered(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (!q->used || q->owner != owner || q->key != key)
+			continue;
+		for (uint32_t a = first; a <= last; a++)
+			q->lowered &= (uint8_t)~(1u << a);
+	}
+}
+
 static void grant(struct sim *sim, struct node *node, const struct request *request, uint64_t token)
 {
 	struct owner *o = &sim->owner[request->owner];
@@ -178,10 +208,13 @@ static void grant(struct sim *sim, struct node *node, const struct request *requ
 		return;
 	}
 	judge_grant(sim, node, request);
+	if (request->mode == BELAY_MODE_SH)
+		settle_lowered(sim, request->owner, request->key, request->first, request->last);
 	for (uint32_t a = request->first; a <= request->last; a++) {
 		if (request->unlocked & (1u << a))
 			continue;
-		set_hold(sim, o, request->key, a, hold_of(request->mode));
+		set_hold(sim, o, request->key, a,
+			 lowered_meanwhile(sim, request, a) ? HOLD_SH : hold_of(request->mode));
 		check_exclusion(sim, request->owner, request->key, a);
 		check_token(sim, request, a, token);
 	}
@@ -353,6 +386,7 @@ void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first
 	struct owner *o = &sim->owner[owner];
 
 	o->unlocks++;
+	settle_lowered(sim, owner, key, first, last);
 	for (uint32_t a = first; a <= last; a++)
 		set_hold(sim, o, key, a, HOLD_NONE);
 	for (uint32_t i = 0; i < sim->request_top; i++) {

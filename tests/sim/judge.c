@@ -66,33 +66,12 @@ void judge_sent(struct sim *sim, struct node *node, const struct belay_op *op)
 	sim_fail(sim, "n%u sends request %u, which no client made", node->id, op->request);
 }
 
-/* This message may give its sender a right; older ones have done so, or never will. */
-static void note_evidence(struct sim *sim, struct message *message, const struct belay_op *op)
-{
-	uint32_t key = sim_key(&op->key);
-	struct evidence *e;
-
-	if (key == SIM_NONE || (op->type != BELAY_OP_REQ && op->type != BELAY_OP_CLAIM))
-		return;
-	e = &sim->node[message->node].evidence[key];
-	for (uint32_t i = 0; i < e->count; i++)
-		if (e->message[i] == message)
-			return;
-	if (e->count == SIM_EVIDENCE && mask_count(e->message[e->next]->delivered) >= sim_majority(sim))
-		e->incarnation = e->message[e->next]->incarnation;
-	e->message[e->next] = message;
-	e->next = (e->next + 1) % SIM_EVIDENCE;
-	if (e->count < SIM_EVIDENCE)
-		e->count++;
-}
-
 void judge_ordered(struct sim *sim, struct message *message)
 {
 	for (uint32_t i = 0; i < message->op_count; i++) {
 		const struct belay_op *op = &message->op[i];
 		struct request *q;
 
-		note_evidence(sim, message, op);
 		if (op->type != BELAY_OP_REQ && op->type != BELAY_OP_WAITING)
 			continue;
 		q = request_numbered(sim, message->node, message->incarnation, op->request);
@@ -116,7 +95,8 @@ void judge_before(struct sim *sim, struct node *node, const struct ordered *o, s
 	};
 	if (message && node_info(node, message->node, &info)) {
 		ret_before->closed = info.incarnation > message->incarnation ||
-				     (info.incarnation == message->incarnation && info.standing != BELAY_NODE_MEMBER);
+				     (info.incarnation == message->incarnation &&
+				      (info.standing == BELAY_NODE_LEFT || info.standing == BELAY_NODE_CLOSED));
 		ret_before->member = info.incarnation == message->incarnation &&
 				     info.standing == BELAY_NODE_MEMBER && info.synced;
 	}
@@ -148,14 +128,34 @@ static void check_agreement(struct sim *sim, struct node *node)
 			 v->digest, node->stats.digest);
 }
 
+/* All of the message has arrived at one more core: what may its sender rest on it? */
+static void note_evidence(struct sim *sim, const struct message *message)
+{
+	for (uint32_t i = 0; i < message->op_count; i++) {
+		const struct belay_op *op = &message->op[i];
+		uint32_t key = sim_key(&op->key);
+		struct evidence *e;
+
+		if (key == SIM_NONE || (op->type != BELAY_OP_REQ && op->type != BELAY_OP_CLAIM))
+			continue;
+		e = &sim->node[message->node].evidence[key];
+		if (message->delivered & bit(message->node))
+			e->alone = message->incarnation;
+		if (mask_count(message->delivered) >= sim_majority(sim))
+			e->majority = message->incarnation;
+	}
+}
+
 static void note_delivery(struct sim *sim, struct node *node, const struct ordered *o)
 {
 	struct message *message = o->item.message;
 	const struct belay_op *op = &message->op[o->op];
 	struct request *q;
 
-	if (o->op + 1 == message->op_count)
+	if (o->op + 1 == message->op_count) {
 		message->delivered |= bit(node->id);
+		note_evidence(sim, message);
+	}
 	if (op->type != BELAY_OP_REQ && op->type != BELAY_OP_WAITING)
 		return;
 	q = request_numbered(sim, message->node, message->incarnation, op->request);
@@ -176,7 +176,7 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 		if (op->type == BELAY_OP_START && !before->synced && node->stats.synced)
 			node->path = mix64(op_order(message, o->op));
 		/* (6) */
-		if (before->closed && before->digest != node->stats.digest)
+		if (before->closed && before->synced && node->stats.synced && before->digest != node->stats.digest)
 			sim_fail(sim, "n%u applies an op of a life of n%u that is over", node->id, message->node);
 		/* (7) */
 		if (before->member && before->synced && node->stats.ops_dropped != before->dropped &&
@@ -187,98 +187,6 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 	}
 	if (node->stats.synced)
 		check_agreement(sim, node);
-}
-
-/* ---- who came first ---- */
-
-/* A request that @node's core must not pass. */
-static bool waits_at(const struct sim *sim, const struct node *node, const struct request *q)
-{
-	const struct owner *o = &sim->owner[q->owner];
-
-	if (!q->used || !q->wait || q->test || q->cancelled)
-		return false;
-	if (!q->orphan)
-		return true;
-	/* Its node left: it keeps its place until it is fenced (S6). */
-	return !o->gone && !node_life_closed(node, o->id.node, o->incarnation);
-}
-
-/* Did @early stand before @late when @node's core granted @late? */
-static bool came_first(const struct sim *sim, const struct node *node, const struct request *early,
-		       const struct request *late)
-{
-	bool delivered = early->order != 0 && (early->delivered & bit(node->id));
-
-	if (late->order != 0)
-		return delivered && early->order < late->order;
-	/* @late never left its node, which owns the resource. */
-	if (sim->owner[early->owner].id.node == node->id && !early->orphan)
-		return early->invoked_us < late->invoked_us && early->order == 0 && early->number == 0;
-	return delivered &&
-	       early->delivered_us[node->id] + sim->config.min_hold_us + KEEP_SLACK_US < late->invoked_us;
-}
-
-static void check_fairness(struct sim *sim, const struct node *node, const struct request *granted)
-{
-	const struct owner *o = &sim->owner[granted->owner];
-
-	/* Its threads unlock and ask at once: what it held at the decision is not known. */
-	if (o->unlocks != granted->unlocks || o->pending > 1)
-		return;
-	for (uint32_t i = 0; i < sim->request_top; i++) {
-		const struct request *q = &sim->request[i];
-
-		if (q == granted || !waits_at(sim, node, q) || !request_conflicts(sim, q, granted))
-			continue;
-		/* A request that waits for the requester's own lock may be passed. */
-		if (owner_blocks(o, q, granted->invoked_us))
-			continue;
-		if (came_first(sim, node, q, granted))
-			sim_fail(sim, "n%u grants client %u r%u [%u,%u] past an earlier request of n%u client %u [%u,%u]",
-				 node->id, o->id.client, granted->key, granted->first, granted->last,
-				 sim->owner[q->owner].id.node, sim->owner[q->owner].id.client, q->first, q->last);
-	}
-}
-
-/* ---- stability ---- */
-
-static uint32_t acknowledgements_needed(const struct sim *sim, const struct node *node)
-{
-	struct belay_node_info info;
-	uint32_t need = 0;
-
-	if (sim->stability == BELAY_STABLE_MAJORITY)
-		return sim_majority(sim);
-	for (uint32_t i = 0; belay_core_node(node->core, i, &info); i++)
-		if (info.standing != BELAY_NODE_CLOSED)
-			need++;
-	return need;
-}
-
-/*
- * (3) A right rests on an op that enough nodes have: the request itself, or
- * an earlier REQ or CLAIM that gave this node the resource.
- */
-static void check_stability(struct sim *sim, const struct node *node, const struct request *q)
-{
-	uint32_t need = acknowledgements_needed(sim, node);
-	const struct evidence *e = &node->evidence[q->key];
-
-	if (mask_count(q->delivered) >= need || e->incarnation == node->incarnation)
-		return;
-	for (uint32_t i = 0; i < e->count; i++)
-		if (e->message[i]->incarnation == node->incarnation &&
-		    mask_count(e->message[i]->delivered) >= need)
-			return;
-	sim_fail(sim, "n%u grants r%u to client %u, and no request for it is with enough nodes (%u)", node->id, q->key,
-		 sim->owner[q->owner].id.client, need);
-}
-
-void judge_grant(struct sim *sim, struct node *node, const struct request *request)
-{
-	check_fairness(sim, node, request);
-	check_stability(sim, node, request);
 }
 
 /* ---- who waits for whom ---- */
@@ -346,16 +254,135 @@ static bool hunt_from(struct hunt *h, uint32_t owner)
 	return false;
 }
 
+/* Does @owner wait, perhaps through others, for @target, or did it since? */
+static bool waits_for(struct sim *sim, uint32_t owner, uint32_t target, uint64_t since_us)
+{
+	struct hunt h = { .sim = sim, .since_us = since_us, .target = target };
+
+	return hunt_from(&h, owner);
+}
+
+/* ---- who came first ---- */
+
+/* A request that @node's core must not pass. */
+static bool waits_at(const struct sim *sim, const struct node *node, const struct request *q)
+{
+	const struct owner *o = &sim->owner[q->owner];
+
+	if (!q->used || !q->wait || q->test || q->cancelled)
+		return false;
+	if (!q->orphan)
+		return true;
+	/* Its node left: it keeps its place until it is fenced (S6). */
+	return !o->gone && o->id.node != sim->ending && !node_life_closed(node, o->id.node, o->incarnation);
+}
+
+/* Did @early stand before @late when @node's core granted @late? */
+static bool came_first(const struct sim *sim, const struct node *node, const struct request *early,
+		       const struct request *late)
+{
+	bool delivered = early->order != 0 && (early->delivered & bit(node->id));
+
+	if (late->order != 0)
+		return delivered && early->order < late->order;
+	/* @late never left its node, which owns the resource. */
+	if (sim->owner[early->owner].id.node == node->id && !early->orphan)
+		return early->invoked_us < late->invoked_us && early->order == 0 && early->number == 0;
+	return delivered &&
+	       early->delivered_us[node->id] + sim->config.min_hold_us + KEEP_SLACK_US < late->invoked_us;
+}
+
+/*
+ * Note who is passed by this grant. Whether that was unfair shows when the one
+ * passed is answered: it may have been refused before, and wait only for that
+ * answer to be stable.
+ */
+static void note_passed(struct sim *sim, const struct node *node, const struct request *granted)
+{
+	const struct owner *o = &sim->owner[granted->owner];
+
+	/* Its threads unlock and ask at once: what it held at the decision is not known. */
+	if (o->unlocks != granted->unlocks || o->pending > 1)
+		return;
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (q == granted || !waits_at(sim, node, q) || !request_conflicts(sim, q, granted))
+			continue;
+		/* A request that waits for the requester's own lock may be passed. */
+		if (owner_blocks(o, q, granted->invoked_us))
+			continue;
+		/* Behind it, a circle of waits would have closed. */
+		if (waits_for(sim, q->owner, granted->owner, granted->invoked_us))
+			continue;
+		if (q->passed_us == 0 && came_first(sim, node, q, granted)) {
+			q->passed_us = sim->now_us;
+			q->passed_node = node->id;
+			q->passed_client = o->id.client;
+		}
+	}
+}
+
+static void check_passed(struct sim *sim, const struct node *node, const struct request *granted)
+{
+	const struct owner *o = &sim->owner[granted->owner];
+
+	if (granted->passed_us != 0 && granted->unlocked == 0)
+		sim_fail(sim, "n%u client %u gets r%u [%u,%u], but n%u client %u got past it at %" PRIu64 "us", node->id,
+			 o->id.client, granted->key, granted->first, granted->last, granted->passed_node,
+			 granted->passed_client, granted->passed_us);
+}
+
+/* ---- stability ---- */
+
+static uint32_t acknowledgements_needed(const struct sim *sim, const struct node *node)
+{
+	struct belay_node_info info;
+	uint32_t need = 0;
+
+	if (sim->stability == BELAY_STABLE_MAJORITY)
+		return sim_majority(sim);
+	for (uint32_t i = 0; belay_core_node(node->core, i, &info); i++)
+		if (info.standing != BELAY_NODE_CLOSED)
+			need++;
+	return need;
+}
+
+/*
+ * (3) A right rests on an op that enough nodes have: the request itself, or
+ * an earlier REQ or CLAIM that gave this node the resource.
+ */
+static void check_stability(struct sim *sim, const struct node *node, const struct request *q)
+{
+	uint32_t need = acknowledgements_needed(sim, node);
+	const struct evidence *e = &node->evidence[q->key];
+
+	if (mask_count(q->delivered) >= need || e->majority == node->incarnation)
+		return;
+	if (need == 1 && e->alone == node->incarnation)
+		return;
+	sim_fail(sim, "n%u grants r%u to client %u, and no request for it is with enough nodes (%u)", node->id, q->key,
+		 sim->owner[q->owner].id.client, need);
+}
+
+void judge_grant(struct sim *sim, struct node *node, const struct request *request)
+{
+	check_passed(sim, node, request);
+	note_passed(sim, node, request);
+	check_stability(sim, node, request);
+}
+
+/* ---- deadlocks ---- */
+
 void judge_deadlock(struct sim *sim, const struct request *request)
 {
-	struct hunt h = { .sim = sim, .since_us = request->invoked_us, .target = request->owner };
 	const struct owner *o = &sim->owner[request->owner];
 
 	if (o->id.kind != BELAY_KIND_POSIX)
 		sim_fail(sim, "n%u answers EDEADLK to an owner that is not a process", o->id.node);
 	if (!request->wait)
 		sim_fail(sim, "n%u answers EDEADLK to a request that does not wait", o->id.node);
-	if (!hunt_from(&h, request->owner))
+	if (!waits_for(sim, request->owner, request->owner, request->invoked_us))
 		sim_fail(sim, "n%u answers EDEADLK to client %u on r%u, and nobody waits for it", o->id.node,
 			 o->id.client, request->key);
 }

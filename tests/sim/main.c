@@ -224,6 +224,20 @@ static int run_seeds(const struct arguments *args)
 	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* In this process, so that a debugger sees it. */
+static int run_traced(struct arguments *args)
+{
+	struct report report = { 0 };
+	int r;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	args->sim.trace = stdout;
+	r = work(args, &report, args->first);
+	if (r < 0)
+		printf("FAIL seed %" PRIu64 ": %s\n", report.seed, report.failure);
+	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int run_scenario(struct arguments *args)
 {
 	FILE *script = fopen(args->scenario, "re");
@@ -319,9 +333,5 @@ int main(int argc, char **argv)
 		return 2;
 	if (args.scenario)
 		return run_scenario(&args);
-	if (args.trace) {
-		setvbuf(stdout, NULL, _IOLBF, 0);
-		args.sim.trace = stdout;
-	}
-	return run_seeds(&args);
+	return args.trace ? run_traced(&args) : run_seeds(&args);
 }

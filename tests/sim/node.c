@@ -38,6 +38,14 @@ bool node_life_closed(const struct node *at, uint32_t of, uint64_t incarnation)
 
 /* ---- life of a process ---- */
 
+static void quorum_due(struct sim *sim, struct node *node)
+{
+	if (node->quorum_due)
+		return;
+	node->quorum_due = true;
+	sim_due(sim, 1 + random_below(&sim->random, sim->temper.quorum_us), DUE_QUORUM, node->id, 0);
+}
+
 void node_forget(struct node *node)
 {
 	node->joined = node->stopped = node->leaving = node->quitting = node->synced = node->frozen = false;
@@ -69,6 +77,8 @@ void node_start(struct sim *sim, struct node *node)
 	node->seq = 1;
 	node->path = mix64(++sim->incarnation);
 	config.self = node->id;
+	/* From the time of day: above whatever a former cluster gave out. */
+	config.token_base += sim->now_us << 40;
 	config.incarnation = node->incarnation = sim->incarnation * 1000;
 	size = belay_core_size(&config);
 	assert(size > 0);
@@ -83,6 +93,8 @@ void node_start(struct sim *sim, struct node *node)
 	join->kind = MESSAGE_JOIN;
 	cpg_send(sim, node, join);
 	cpg_kick(sim, node);
+	/* votequorum tells where things stand, before or after the join. */
+	quorum_due(sim, node);
 }
 
 /* The process is gone; its corosync, if there is one, tells the group. */
@@ -120,10 +132,7 @@ void node_wake(struct sim *sim, struct node *node)
 	tick_due(sim, node);
 	node_end_turn(sim, node);
 	cpg_kick(sim, node);
-	if (!node->quorum_due) {
-		node->quorum_due = true;
-		sim_due(sim, 1, DUE_QUORUM, node->id, 0);
-	}
+	quorum_due(sim, node);
 }
 
 /* ---- what the core wants done ---- */
@@ -396,7 +405,12 @@ static void feed(struct sim *sim, struct node *node, const struct ordered *o)
 		struct belay_event event = { .type = BELAY_EVENT_OP, .op = &op };
 
 		sim->tally.ops[op.type]++;
+		if ((op.type == BELAY_OP_HELLO && !op.synced) || op.type == BELAY_OP_LEAVE)
+			sim->ending = sim->delivering;
+		else if (op.type == BELAY_OP_FENCED)
+			sim->ending = op.node;
 		(void)node_step(sim, node, &event);
+		sim->ending = 0;
 	}
 	if (!sim_failed(sim))
 		judge_after(sim, node, o, &before);
@@ -472,7 +486,7 @@ void node_quorum(struct sim *sim, struct node *node)
 	if (!node->powered || node->corosync_stopped)
 		return;
 	node->quorate = cpg_quorate(sim, node);
-	if (!node->joined || !node_runs(node))
+	if (!node_runs(node))
 		return;
 	event.quorum.quorate = node->quorate;
 	(void)node_step(sim, node, &event);

@@ -114,12 +114,12 @@ struct client {
 	uint32_t owner[SIM_CLIENT_OWNERS];
 };
 
-/* The last ops of a node that can have given it a right to a resource. */
-#define SIM_EVIDENCE 8
+/*
+ * In which life of the node an op that can give it a right to a resource was
+ * with itself, and with a majority.
+ */
 struct evidence {
-	uint32_t count, next;
-	struct message *message[SIM_EVIDENCE];
-	uint64_t incarnation;	/* an older one was with enough nodes in this life */
+	uint64_t alone, majority;
 };
 
 struct node {
@@ -216,6 +216,8 @@ struct request {
 	uint8_t unlocked;	/* atoms given back while it waited */
 	uint8_t lowered;	/* atoms whose EX it gave up for SH */
 	uint32_t number;	/* the core's; 0: not sent */
+	uint64_t passed_us;	/* a later one was granted then; 0: none */
+	uint32_t passed_node, passed_client;
 	uint64_t order;		/* place of the op that put it into the queue */
 	node_mask delivered;	/* cores that have seen that op */
 	uint64_t delivered_us[SIM_NODES + 1];
@@ -300,7 +302,8 @@ struct sim {
 	struct temper temper;
 	struct tally tally;
 	uint64_t now_us, seed, hash, due_number, message_number, incarnation, run_events;
-	uint32_t delivering;	/* whose frame is being fed, for the trace */
+	uint32_t delivering;	/* whose frame is being fed */
+	uint32_t ending;	/* the op being fed ends the lives of this node */
 	uint32_t run;		/* counts runs: marks what is of this one */
 	uint32_t nodes;
 	enum belay_stability stability;
