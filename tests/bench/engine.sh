@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The lock engine: hand-over between two nodes, many arbitrated locks, many ranges.
+# The lock engine: hand-over between two nodes, many arbitrated locks, many
+# ranges on a resource, a node that joins when there are a million locks.
 set -u
 # shellcheck source=tests/bench/common.sh
 . "${top_srcdir:=.}/tests/bench/common.sh"
@@ -32,3 +33,56 @@ for ((i = 0; i < repeat; i++)); do
 	jq -n --argjson b "${batch[i]}" --argjson r "${raw[i]}" '{$b, $r}'
 done | figure arb.batch_over_raw_cpg '([.b[].operations_per_sec] | add) / ([.r[].operations_per_sec] | add)'
 printf '%s\n' "${batch[@]}" | figure arb.operations_per_sec '[.[].operations_per_sec] | add'
+
+say "$((2 * repeat)) times a lock and an unlock among 10 and among 10,000 ranges"
+"$build/tests/bench/bench_range" "$repeat" || die "bench_range failed"
+
+# ---- join: each of two nodes takes half of the locks, and one more on each of
+# the other's resources, so that all nodes have to know all of them ----
+
+resources=${BENCH_RESOURCES:-500} ranges=${BENCH_RANGES:-1000}	# of each node
+fill() { # NODE NAME RANGES FIRST: in the background; it ends with the bed
+	local said
+	mkfifo "$BED_DIR/fill.$1.$2" || die "no pipe"
+	"$top_srcdir/tests/cluster/bed" exec "$1" "$build/tests/bench/.libs/fill" "$2" "$resources" "$3" "$4" \
+		>"$BED_DIR/fill.$1.$2" 2>"$BED_DIR/fill.err" < <(exec tail -f /dev/null --pid=$$) &
+	read -r said <"$BED_DIR/fill.$1.$2" || die "fill: $(cat "$BED_DIR/fill.err")"
+	locks=$((locks + said))
+}
+# Largest that belayd of that node ever was, in bytes.
+peak() { awk '/^VmHWM:/ { print $2 * 1024 }' "/proc/$(bed pid belayd "$1")/status"; }
+
+join() {
+	local node pids=() stall locks=0 peaks
+	bed down
+	cluster 3
+	bed stop belayd 3
+	say "$((2 * resources * ranges)) locks on two nodes"
+	fill 1 first "$ranges" 0
+	fill 2 second "$ranges" 0
+	fill 2 first 1 10000000
+	fill 1 second 1 10000000
+	say "the third node joins while the two others fight over three bytes"
+	for node in 1 2; do
+		"$top_srcdir/tests/cluster/bed" exec "$node" timeout -s INT -k 10 "${BED_SECONDS:-60}" \
+			belay bench --name stall 3 --json --seconds 600 >"$BED_DIR/stall.$node" &
+		pids+=($!)
+	done
+	bed start belayd 3
+	bed wait-synced 3
+	[ "$(belay 3 status --json | jq .locks_replicated)" -ge "$locks" ] ||
+		die "the third node has fewer than $locks locks"
+	for node in 1 2; do bed signal INT belay "$node"; done
+	for node in "${pids[@]}"; do wait "$node" || die "belay bench failed"; done
+	stall=$(cat "$BED_DIR"/stall.[12] | jq -s '[.[].max_us] | max / 1000')
+	peaks=$(for node in 1 2 3; do peak "$node"; done | sort -n | tail -n 1)
+	stalls+=("$stall")
+	bytes+=("$(jq -n "$peaks / $locks")")
+}
+stalls=() bytes=()
+for ((i = 1; i <= repeat; i++)); do
+	say "join, run $i of $repeat"
+	join
+done
+echo "join.max_stall_ms ${stalls[*]}"
+echo "join.bytes_per_lock ${bytes[*]}"
