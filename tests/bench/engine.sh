@@ -41,16 +41,17 @@ say "$((2 * repeat)) times a lock and an unlock among 10 and among 10,000 ranges
 # the other's resources, so that all nodes have to know all of them ----
 
 resources=${BENCH_RESOURCES:-500} ranges=${BENCH_RANGES:-1000}	# of each node
-fill() { # NODE NAME RANGES FIRST: in the background; it ends with the bed
+fill() { # NODE NAME RANGES FIRST WINDOW: in the background; it ends with the bed
 	local said
 	mkfifo "$BED_DIR/fill.$1.$2" || die "no pipe"
-	"$top_srcdir/tests/cluster/bed" exec "$1" "$build/tests/bench/.libs/fill" "$2" "$resources" "$3" "$4" \
+	"$top_srcdir/tests/cluster/bed" exec "$1" "$build/tests/bench/.libs/fill" "$2" "$resources" "$3" "$4" "$5" \
 		>"$BED_DIR/fill.$1.$2" 2>"$BED_DIR/fill.err" < <(exec tail -f /dev/null --pid=$$) &
 	read -r said <"$BED_DIR/fill.$1.$2" || die "fill: $(cat "$BED_DIR/fill.err")"
 	locks=$((locks + said))
 }
-# Largest that belayd of that node ever was, in bytes.
+# Largest that belayd of that node was since forget_peak, or ever, in bytes.
 peak() { awk '/^VmHWM:/ { print $2 * 1024 }' "/proc/$(bed pid belayd "$1")/status"; }
+forget_peak() { echo 5 >"/proc/$(bed pid belayd "$1")/clear_refs"; }
 
 join() {
 	local node pids=() stall locks=0 peaks
@@ -58,10 +59,12 @@ join() {
 	cluster 3
 	bed stop belayd 3
 	say "$((2 * resources * ranges)) locks on two nodes"
-	fill 1 first "$ranges" 0
-	fill 2 second "$ranges" 0
-	fill 2 first 1 10000000
-	fill 1 second 1 10000000
+	fill 1 first "$ranges" 0 1000
+	fill 2 second "$ranges" 0 1000
+	fill 2 first 1 10000000 1
+	fill 1 second 1 10000000 1
+	forget_peak 1
+	forget_peak 2
 	say "the third node joins while the two others fight over three bytes"
 	for node in 1 2; do
 		"$top_srcdir/tests/cluster/bed" exec "$node" timeout -s INT -k 10 "${BED_SECONDS:-60}" \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Take many locks fast, and keep them: fill NAME RESOURCES RANGES FIRST locks
- * RANGES single bytes, every other one from byte FIRST on, of each of NAME.0,
- * NAME.1, ... It prints how many when it has all, and keeps them until its
- * input ends.
+ * Take many locks fast, and keep them: fill NAME RESOURCES RANGES FIRST WINDOW
+ * locks RANGES single bytes, every other one from byte FIRST on, of each of
+ * NAME.0, NAME.1, ..., asking for at most WINDOW at a time. It prints how many
+ * when it has all, and keeps them until its input ends.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 #include "include/belay.h"
-
-#define WINDOW 1000u	/* requests under way */
 
 static _Noreturn void die(const char *what, int error)
 {
@@ -51,18 +49,19 @@ int main(int argc, char **argv)
 	struct belay_handle *handle;
 	unsigned long resources, ranges, i, k;
 	uint64_t first, taken = 0;
-	unsigned due = 0;
+	unsigned due = 0, window;
 	uint32_t request;
 	char name[128], byte;
 	int r;
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: fill NAME RESOURCES RANGES FIRST\n");
+	if (argc != 6) {
+		fprintf(stderr, "usage: fill NAME RESOURCES RANGES FIRST WINDOW\n");
 		return 2;
 	}
 	resources = strtoul(argv[2], NULL, 10);
 	ranges = strtoul(argv[3], NULL, 10);
 	first = strtoull(argv[4], NULL, 10);
+	window = (unsigned)strtoul(argv[5], NULL, 10);
 	r = belay_connect(&belay, NULL);
 	if (r < 0)
 		die("belayd", r);
@@ -72,7 +71,7 @@ int main(int argc, char **argv)
 		if (r < 0)
 			die(name, r);
 		for (k = 0; k < ranges; k++) {
-			settle(belay, &due, WINDOW);
+			settle(belay, &due, window - 1);
 			r = belay_lock_start(handle, BELAY_EXCLUSIVE, first + 2 * k, 1, &request);
 			if (r < 0)
 				die(name, r);
