@@ -61,8 +61,24 @@ static bool busy_now(const struct sim *sim, const struct request *request)
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		const struct request *q = &sim->request[i];
 
-		if (q->used && !q->test && !(q->orphan && sim->owner[q->owner].gone) &&
+		if (q->used && !q->test && !q->answered && !(q->orphan && sim->owner[q->owner].gone) &&
 		    request_conflicts(sim, q, request))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A node that left may have given back, withdrawn or taken what the others
+ * cannot know of: for them all that it ever asked for stands (S6).
+ */
+static bool departed_may_hold(const struct sim *sim, const struct node *node, const struct request *request)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		const struct owner *o = &sim->owner[i];
+
+		if (o->used && i != request->owner && o->touched[request->key] &&
+		    node_life_left(node, o->id.node, o->incarnation))
 			return true;
 	}
 	return false;
@@ -154,13 +170,14 @@ static void note_token(struct token_top *top, uint32_t serial, uint64_t token)
 	}
 }
 
-static void check_token(struct sim *sim, const struct request *request, uint32_t atom, uint64_t token)
+static void check_token(struct sim *sim, const struct request *request, uint32_t atom, enum hold hold,
+			uint64_t token)
 {
 	struct token_top *top = sim->top[request->key][atom];
 	uint32_t serial = sim->owner[request->owner].serial;
 	uint64_t before = top_of_others(&top[BELAY_MODE_EX], serial);
 
-	if (request->mode == BELAY_MODE_EX && top_of_others(&top[BELAY_MODE_SH], serial) > before)
+	if (hold == HOLD_EX && top_of_others(&top[BELAY_MODE_SH], serial) > before)
 		before = top_of_others(&top[BELAY_MODE_SH], serial);
 	if (token <= before)
 		sim_fail(sim, "token %" PRIu64 " of a grant on r%u atom %u does not exceed %" PRIu64
@@ -201,6 +218,7 @@ static void settle_lowered(struct sim *sim, uint32_t owner, uint32_t key, uint32
 static void grant(struct sim *sim, struct node *node, const struct request *request, uint64_t token)
 {
 	struct owner *o = &sim->owner[request->owner];
+	enum hold hold;
 
 	sim->tally.grants++;
 	if (!o->believes) {
@@ -213,10 +231,12 @@ static void grant(struct sim *sim, struct node *node, const struct request *requ
 	for (uint32_t a = request->first; a <= request->last; a++) {
 		if (request->unlocked & (1u << a))
 			continue;
-		set_hold(sim, o, request->key, a,
-			 lowered_meanwhile(sim, request, a) ? HOLD_SH : hold_of(request->mode));
+		hold = hold_of(request->mode);
+		if (hold == HOLD_EX && lowered_meanwhile(sim, request, a))
+			hold = HOLD_SH;
+		set_hold(sim, o, request->key, a, hold);
 		check_exclusion(sim, request->owner, request->key, a);
-		check_token(sim, request, a, token);
+		check_token(sim, request, a, hold, token);
 	}
 	note_busy(sim, request);
 }
@@ -254,9 +274,12 @@ struct request *belief_invoke(struct sim *sim, const struct request *what)
 	struct owner *o = &sim->owner[what->owner];
 	struct request *q = NULL;
 
-	for (uint32_t i = 0; i < SIM_REQUESTS && !q; i++)
-		if (!sim->request[i].used)
+	for (uint32_t i = 0; i < SIM_REQUESTS && !q; i++) {
+		const struct request *old = &sim->request[i];
+
+		if (!old->used || (old->answered && old->orphan_us + GONE_US < sim->now_us))
 			q = &sim->request[i];
+	}
 	if (!q)
 		return NULL;
 	*q = *what;
@@ -270,7 +293,7 @@ struct request *belief_invoke(struct sim *sim, const struct request *what)
 	o->pending++;
 	if (q->test)
 		return q;
-	o->dirty[q->key] = true;
+	o->dirty[q->key] = o->touched[q->key] = true;
 	/* Asking for SH gives EX up, from now on. */
 	for (uint32_t a = q->first; a <= q->last; a++) {
 		if (q->mode == BELAY_MODE_SH && o->held[q->key][a] == HOLD_EX) {
@@ -316,7 +339,7 @@ static void check_test(struct sim *sim, struct node *node, const struct request 
 	if (reply->holder.node == o->id.node && reply->holder.client == o->id.client &&
 	    reply->holder.key == o->id.key && reply->holder.kind == o->id.kind)
 		sim_fail(sim, "n%u: a test of r%u names its own owner", node->id, request->key);
-	if (!request->saw_busy)
+	if (!request->saw_busy && !departed_may_hold(sim, node, request))
 		sim_fail(sim, "n%u: a test of r%u says held, but nothing was", node->id, request->key);
 }
 
@@ -327,7 +350,7 @@ static void check_refusal(struct sim *sim, struct node *node, const struct reque
 		sim->tally.busy++;
 		if (request->wait)
 			sim_fail(sim, "n%u answers EAGAIN to a request that waits", node->id);
-		if (!request->saw_busy)
+		if (!request->saw_busy && !departed_may_hold(sim, node, request))
 			sim_fail(sim, "n%u answers EAGAIN on r%u, but since the call nothing was held or queued there",
 				 node->id, request->key);
 		break;
@@ -374,8 +397,10 @@ void belief_answer(struct sim *sim, struct node *node, const struct belay_action
 		grant(sim, node, q, reply->token);
 	if (reply->result != 0)
 		restore_lowered(sim, q);
-	sim->owner[q->owner].pending--;
-	request_drop(sim, q);
+	orphan(sim, q);
+	q->answered = true;
+	if (!q->wait)
+		request_drop(sim, q);
 	note_free(sim);
 }
 
@@ -482,11 +507,17 @@ static bool owner_matters(const struct sim *sim, const struct owner *o)
 {
 	if (o->believes)
 		return true;
-	if (o->gone)
-		return sim->now_us < o->void_us + GONE_US;
-	for (uint32_t n = 1; n <= sim->nodes; n++)
-		if (sim->node[n].process && !node_life_closed(&sim->node[n], o->id.node, o->incarnation))
+	if (o->gone && sim->now_us < o->void_us + GONE_US)
+		return true;
+	for (uint32_t n = 1; n <= sim->nodes; n++) {
+		const struct node *node = &sim->node[n];
+
+		if (!node->process)
+			continue;
+		if (o->gone ? node_life_left(node, o->id.node, o->incarnation) :
+			      !node_life_closed(node, o->id.node, o->incarnation))
 			return true;
+	}
 	return false;
 }
 

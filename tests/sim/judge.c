@@ -68,6 +68,8 @@ void judge_sent(struct sim *sim, struct node *node, const struct belay_op *op)
 
 void judge_ordered(struct sim *sim, struct message *message)
 {
+	if (message->op_count > 0)
+		(void)vector_push(&sim->frames, sizeof(message), &message);
 	for (uint32_t i = 0; i < message->op_count; i++) {
 		const struct belay_op *op = &message->op[i];
 		struct request *q;
@@ -78,7 +80,7 @@ void judge_ordered(struct sim *sim, struct message *message)
 		if (!q)
 			continue;
 		q->order = op_order(message, i);
-		q->delivered = 0;
+		q->delivered = q->copied = 0;
 	}
 }
 
@@ -146,6 +148,41 @@ static void note_evidence(struct sim *sim, const struct message *message)
 	}
 }
 
+static void set_bit(node_mask *mask, uint32_t node, bool on)
+{
+	*mask = on ? *mask | bit(node) : *mask & ~bit(node);
+}
+
+void judge_copied(struct sim *sim, uint32_t donor, uint32_t to)
+{
+	struct message **frame = sim->frames.data;
+
+	for (size_t i = 0; i < sim->frames.count; i++)
+		set_bit(&frame[i]->copied, to, frame[i]->delivered & bit(donor));
+	for (uint32_t i = 0; i < sim->request_top; i++)
+		set_bit(&sim->request[i].copied, to, sim->request[i].delivered & bit(donor));
+}
+
+void judge_loaded(struct sim *sim, struct node *node)
+{
+	struct message **frame = sim->frames.data;
+
+	for (size_t i = 0; i < sim->frames.count; i++) {
+		if (!(frame[i]->copied & bit(node->id)) || (frame[i]->delivered & bit(node->id)))
+			continue;
+		frame[i]->delivered |= bit(node->id);
+		note_evidence(sim, frame[i]);
+	}
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (!(q->copied & bit(node->id)) || (q->delivered & bit(node->id)))
+			continue;
+		q->delivered |= bit(node->id);
+		q->delivered_us[node->id] = sim->now_us;
+	}
+}
+
 static void note_delivery(struct sim *sim, struct node *node, const struct ordered *o)
 {
 	struct message *message = o->item.message;
@@ -203,7 +240,11 @@ static bool hunt_request_counts(const struct hunt *h, const struct request *q)
 {
 	if (!q->used || !q->wait || q->test)
 		return false;
-	return !q->orphan || (!h->strict && (!h->sim->owner[q->owner].gone || q->orphan_us >= h->since_us));
+	if (!q->orphan)
+		return true;
+	if (h->strict)
+		return false;
+	return q->orphan_us >= h->since_us || (!q->answered && !h->sim->owner[q->owner].gone);
 }
 
 static bool hunt_from(struct hunt *h, uint32_t owner);
@@ -269,7 +310,7 @@ static bool waits_at(const struct sim *sim, const struct node *node, const struc
 {
 	const struct owner *o = &sim->owner[q->owner];
 
-	if (!q->used || !q->wait || q->test || q->cancelled)
+	if (!q->used || !q->wait || q->test || q->cancelled || q->answered)
 		return false;
 	if (!q->orphan)
 		return true;

@@ -36,6 +36,13 @@ bool node_life_closed(const struct node *at, uint32_t of, uint64_t incarnation)
 	       (info.incarnation == incarnation && info.standing == BELAY_NODE_CLOSED);
 }
 
+bool node_life_left(const struct node *at, uint32_t of, uint64_t incarnation)
+{
+	struct belay_node_info info;
+
+	return node_info(at, of, &info) && info.incarnation == incarnation && info.standing == BELAY_NODE_LEFT;
+}
+
 /* ---- life of a process ---- */
 
 static void quorum_due(struct sim *sim, struct node *node)
@@ -262,6 +269,7 @@ static void build_snapshot(struct sim *sim, struct node *node, uint32_t to)
 	}
 	assert(message);
 	message->head.last = true;
+	judge_copied(sim, node->id, to);
 	trace(sim, "n%u   snapshot for n%u: %u parts", node->id, to, parts);
 }
 
@@ -439,6 +447,7 @@ static void read_snapshot(struct sim *sim, struct node *node, const struct messa
 	if (node->replay) {
 		/* The state is the donor's at the cut; so is its history. */
 		node->path = message->path;
+		judge_loaded(sim, node);
 		replay(sim, node);
 	}
 }

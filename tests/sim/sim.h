@@ -34,7 +34,7 @@
 #define SIM_CLIENTS 4		/* connections of a node at one time */
 #define SIM_CLIENT_OWNERS 2	/* owners of a client */
 #define SIM_OWNERS 256
-#define SIM_REQUESTS 256
+#define SIM_REQUESTS 512
 #define SIM_RINGS 256
 #define SIM_VERDICTS 65536	/* places whose digest is remembered, a power of two */
 #define SIM_NONE UINT32_MAX
@@ -81,6 +81,7 @@ struct message {
 	struct belay_record *record;
 	struct wire_snapshot head;
 	node_mask delivered;	/* cores that have taken all of it */
+	node_mask copied;	/* nodes on the way to which a snapshot shows its effect */
 	uint64_t path;		/* SNAPSHOT: history of the donor at the cut */
 };
 
@@ -193,7 +194,8 @@ struct owner {
 	uint64_t incarnation;	/* of the node, when the client connected */
 	uint32_t pending;	/* requests without an answer */
 	uint32_t unlocks;	/* calls so far */
-	bool dirty[SIM_KEYS];	/* asked for a lock there and has not given all back since */
+	bool touched[SIM_KEYS];	/* asked for a lock there */
+	bool dirty[SIM_KEYS];	/* ... and has not given all back since */
 	uint8_t held[SIM_KEYS][SIM_ATOMS];	/* enum hold */
 	/* What was held last and when that ended: a decision may be older than its news. */
 	uint8_t ended[SIM_KEYS][SIM_ATOMS];
@@ -203,6 +205,7 @@ struct owner {
 struct request {
 	bool used;
 	bool orphan;		/* nobody awaits the answer, but others may still queue behind it */
+	bool answered;		/* an orphan because it has its answer: it explains earlier decisions */
 	uint64_t orphan_us;	/* since when */
 	uint32_t owner;
 	uint64_t cookie;
@@ -220,6 +223,7 @@ struct request {
 	uint32_t passed_node, passed_client;
 	uint64_t order;		/* place of the op that put it into the queue */
 	node_mask delivered;	/* cores that have seen that op */
+	node_mask copied;	/* as in a message */
 	uint64_t delivered_us[SIM_NODES + 1];
 };
 
@@ -313,6 +317,7 @@ struct sim {
 	uint64_t heal_us;
 	node_mask doomed;	/* stay off for good */
 	struct vector heap;	/* struct due_event */
+	struct vector frames;	/* struct message *: all that were ordered */
 	uint32_t ring_count;
 	struct ring ring[SIM_RINGS];
 	uint32_t reform;	/* counts changes of the network */
@@ -409,6 +414,9 @@ bool node_info(const struct node *at, uint32_t of, struct belay_node_info *ret_i
 /* Is the life (node, incarnation) certainly over in the eyes of @at's core? */
 bool node_life_closed(const struct node *at, uint32_t of, uint64_t incarnation);
 
+/* Has that life left, in the eyes of @at, and is perhaps not over? */
+bool node_life_left(const struct node *at, uint32_t of, uint64_t incarnation);
+
 /* ---- codec.c: the same message after a trip through wire/ ---- */
 
 void codec_trip(struct sim *sim, struct message *message);
@@ -466,6 +474,9 @@ struct judge_before {
 };
 void judge_before(struct sim *sim, struct node *node, const struct ordered *o, struct judge_before *ret_before);
 void judge_after(struct sim *sim, struct node *node, const struct ordered *o, const struct judge_before *before);
+/* @donor writes a snapshot for @to; @to has loaded it, and knows what the donor knew. */
+void judge_copied(struct sim *sim, uint32_t donor, uint32_t to);
+void judge_loaded(struct sim *sim, struct node *node);
 void judge_grant(struct sim *sim, struct node *node, const struct request *request);
 void judge_deadlock(struct sim *sim, const struct request *request);
 void judge_missed_deadlock(struct sim *sim);

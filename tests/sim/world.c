@@ -311,7 +311,7 @@ void sim_reset(struct sim *sim, uint64_t seed)
 	sim->hash = sim->now_us = sim->due_number = sim->message_number = 0;
 	sim->incarnation = 0;
 	sim->stage = STAGE_CHAOS;
-	sim->heap.count = 0;
+	sim->heap.count = sim->frames.count = 0;
 	sim->ring_count = 0;
 	sim->reform = 0;
 	sim->doomed = 0;
@@ -376,6 +376,7 @@ void sim_free(struct sim *sim)
 	for (uint32_t i = 0; i < SIM_RINGS; i++)
 		vector_done(&sim->ring[i].log);
 	vector_done(&sim->heap);
+	vector_done(&sim->frames);
 	arena_done(&sim->arena);
 	free(sim->verdict);
 	free(sim);
