@@ -45,3 +45,12 @@ tests_unit_test_core_protocol_LDADD = tests/unit/libcorering.a core/libbelaycore
 check_PROGRAMS += $(core_tests)
 TESTS += $(core_tests)
 tests_unit_test_core_ranges_LDADD = tests/unit/libcorering.a core/libbelaycore.a
+
+daemon_tests = tests/unit/test_outbox tests/unit/test_journal tests/unit/test_daemon_parts
+check_PROGRAMS += $(daemon_tests)
+TESTS += $(daemon_tests)
+tests_unit_test_outbox_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_outbox_LDADD = $(BELAYD_LIBS)
+tests_unit_test_journal_LDADD = $(BELAYD_LIBS)
+tests_unit_test_daemon_parts_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_daemon_parts_LDADD = $(BELAYD_LIBS)

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Small parts of belayd, each against its contract. */
+#include <unistd.h>
+
+#include "daemon/handle.h"
+#include "daemon/histogram.h"
+#include "daemon/hold.h"
+#include "daemon/identity.h"
+#include "daemon/limit.h"
+#include "daemon/names.h"
+#include "daemon/peer.h"
+#include "daemon/replies.h"
+#include "daemon/siphash.h"
+#include "tests/tap.h"
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static void test_histogram(void)
+{
+	struct histogram h = { .current = 0 };
+	unsigned wrong = 0;
+
+	ok_uint(histogram_permille(&h, 500), 0, "an empty histogram has no median");
+	for (uint64_t v = 1; v < UINT64_C(1) << 32; v = v * 5 / 4 + 1) {
+		struct histogram one = { .current = 0 };
+		uint64_t got;
+
+		histogram_add(&one, v);
+		got = histogram_permille(&one, 500);
+		wrong += got > v + v / 8 || got < v - v / 8;
+	}
+	ok_uint(wrong, 0, "values are off by an eighth at most");
+	for (unsigned i = 1; i <= 1000; i++)
+		histogram_add(&h, i);
+	ok(histogram_permille(&h, 500) >= 450 && histogram_permille(&h, 500) <= 550, "the median");
+	ok(histogram_permille(&h, 990) >= 900 && histogram_permille(&h, 990) <= 1100, "the 99th percentile");
+	histogram_rotate(&h);
+	histogram_add(&h, 5);
+	ok_uint(histogram_total(&h), 1001, "one turn later the old values count");
+	histogram_rotate(&h);
+	ok_uint(histogram_total(&h), 1, "two turns later they do not");
+	histogram_add(&h, UINT64_MAX);
+	ok(histogram_permille(&h, 1000) > 1000000, "there is a bucket for everything");
+}
+
+/* From the authors' own list: key 00..0f, input 00, 00 01, ... */
+static void test_siphash(void)
+{
+	static const struct {
+		size_t size;
+		uint8_t hash[16];
+	} vectors[] = {
+		{ 0, { 0xa3, 0x81, 0x7f, 0x04, 0xba, 0x25, 0xa8, 0xe6,
+		       0x6d, 0xf6, 0x72, 0x14, 0xc7, 0x55, 0x02, 0x93 } },
+		{ 1, { 0xda, 0x87, 0xc1, 0xd8, 0x6b, 0x99, 0xaf, 0x44,
+		       0x34, 0x76, 0x59, 0x11, 0x9b, 0x22, 0xfc, 0x45 } },
+		{ 2, { 0x81, 0x77, 0x22, 0x8d, 0xa4, 0xa4, 0x5d, 0xc7,
+		       0xfc, 0xa3, 0x8b, 0xde, 0xf6, 0x0a, 0xff, 0xe4 } },
+	};
+	uint8_t key[16], in[16], out[16];
+
+	for (unsigned i = 0; i < 16; i++)
+		key[i] = in[i] = (uint8_t)i;
+	for (unsigned i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+		siphash128(key, in, vectors[i].size, out);
+		ok(memcmp(out, vectors[i].hash, 16) == 0, "SipHash of %zu bytes", vectors[i].size);
+	}
+}
+
+static void test_hold(void)
+{
+	struct group_view view = { .member_count = 1, .member = { 9 } };
+	struct hold_entry *e;
+	struct hold h;
+	unsigned kept = 0;
+
+	hold_init(&h, 10000);
+	ok_int(hold_add_message(&h, 3, 2, "abc", 3), 0, "a message is remembered");
+	ok_int(hold_add_view(&h, &view), 0, "and a view");
+	while (hold_add_message(&h, 4, 0, "0123456789", 10) == 0)
+		kept++;
+	ok(kept > 50 && h.bytes <= 10000, "until the bound is reached: %u", kept);
+	e = hold_take(&h);
+	ok(!e->is_view && e->node == 3 && e->skip == 2 && e->size == 3 && memcmp(e->bytes, "abc", 3) == 0,
+	   "they come back in order");
+	free(e);
+	e = hold_take(&h);
+	ok(e->is_view && ((struct group_view *)e->bytes)->member[0] == 9, "as they were");
+	free(e);
+	hold_clear(&h);
+	ok(!hold_take(&h) && h.bytes == 0, "and are forgotten");
+	ok_int(hold_add_message(&h, 3, 2, "abc", 3), 0, "then there is room again");
+	hold_clear(&h);
+}
+
+static void test_requests(void)
+{
+	struct requests r;
+	struct request request = { .number = 1 };
+	bool in[400] = { false };
+	uint64_t state = 1234567;
+	unsigned wrong = 0, count = 0;
+
+	requests_init(&r, 300);
+	for (unsigned i = 0; i < 100000; i++) {
+		uint32_t n = 1 + (uint32_t)(next_random(&state) % 399);
+		int want;
+
+		request.number = n * 16;	/* numbers that a poor hash would heap up */
+		request.handle = n;
+		if (next_random(&state) % 2) {
+			want = count == 300 ? -ENOLCK : in[n] ? -EEXIST : 0;
+			wrong += requests_add(&r, &request) != want;
+			count += want == 0;
+			in[n] |= want == 0;
+		} else {
+			want = in[n] ? 0 : -ENOENT;
+			wrong += requests_take(&r, n * 16, &request) != want;
+			wrong += want == 0 && request.handle != n;
+			count -= want == 0;
+			in[n] = false;
+		}
+		wrong += r.count != count;
+	}
+	for (uint32_t n = 1; n < 400; n++)
+		wrong += (requests_find(&r, n * 16) != NULL) != in[n];
+	ok_uint(wrong, 0, "requests: as a plain table would have them, 100000 times");
+	requests_done(&r);
+}
+
+static void test_handles(void)
+{
+	const struct belay_key key = { .lockspace = 1 };
+	struct handles h;
+	uint32_t n[20], again;
+	unsigned wrong = 0;
+
+	handles_init(&h, 20);
+	for (unsigned i = 0; i < 20; i++)
+		wrong += handles_add(&h, &key, &n[i]) != 0 || n[i] == 0;
+	ok_uint(wrong, 0, "handles up to the limit");
+	ok_int(handles_add(&h, &key, &again), -EMFILE, "and not beyond");
+	handles_remove(&h, n[7]);
+	ok(!handles_find(&h, n[7]) && handles_find(&h, n[8]), "one is closed");
+	ok(!handles_find(&h, 0) && !handles_find(&h, 21) && !handles_find(&h, UINT32_MAX),
+	   "numbers that are none");
+	ok_int(handles_add(&h, &key, &again), 0, "and its place used again");
+	ok_uint(h.open, 20, "all are open");
+	handles_done(&h);
+}
+
+static void test_names(void)
+{
+	struct names names;
+	struct belay_key key = { .lockspace = 3 };
+	unsigned wrong = 0;
+	char text[32];
+
+	if (names_init(&names) < 0)
+		bail_out("no memory");
+	for (uint32_t i = 0; i < 5000; i++) {
+		memcpy(key.id, &i, sizeof(i));
+		snprintf(text, sizeof(text), "name %u", i);
+		wrong += names_add(&names, &key, text, strlen(text)) != 0;
+		wrong += names_add(&names, &key, "another", 7) != 0;
+	}
+	for (uint32_t i = 0; i < 5000; i++) {
+		const char *found;
+
+		memcpy(key.id, &i, sizeof(i));
+		snprintf(text, sizeof(text), "name %u", i);
+		names_remove(&names, &key);
+		found = names_find(&names, &key);
+		wrong += !found || strcmp(found, text) != 0;
+		if (i % 2 == 0) {
+			names_remove(&names, &key);
+			wrong += names_find(&names, &key) != NULL;
+		}
+	}
+	ok_uint(wrong, 0, "names: counted, found, forgotten");
+	ok_uint(names.count, 2500, "half of them are left");
+	names_done(&names);
+}
+
+static void test_access(void)
+{
+	gid_t groups[] = { 7, 8 };
+	struct peer peer = { .uid = 100, .gid = 5, .groups = groups, .group_count = 2 };
+
+	ok_uint(peer_access(&peer, 100, 8, 0460), 4, "the owner's bits count for the owner, though he is in the group");
+	ok_uint(peer_access(&peer, 1, 8, 0460), 6, "the group's for its members");
+	ok_uint(peer_access(&peer, 1, 5, 0460), 6, "also by their first group");
+	ok_uint(peer_access(&peer, 1, 9, 0464), 4, "and the others' for others");
+	ok(!peer_is_admin(&peer, (gid_t)-1), "no group, no administrators but root");
+	ok(peer_is_admin(&peer, 7), "the members of the group are");
+	peer.uid = 0;
+	ok_uint(peer_access(&peer, 1, 9, 0), 6, "root may do all");
+	ok(peer_is_admin(&peer, (gid_t)-1), "and administer");
+}
+
+static void test_identity(void)
+{
+	struct config config;
+	struct identity_map map;
+	struct peer root = { .uid = 0 };
+	struct identity a, b;
+	struct belay_key flock_key;
+	char text[IDENTITY_NAME_MAX];
+
+	config_default(&config);
+	identity_map_init(&map, &config, false);
+	ok_int(identity_of_name(&map, &root, "default", 7, "printer", 7, &a), 0, "a name");
+	ok(identity_describe(&a.key, text, sizeof(text)) && strcmp(text, "printer") == 0,
+	   "stands in its key");
+	ok_int(identity_of_name(&map, &root, "default", 7, "printer\n", 8, &b), 0, "another");
+	ok(memcmp(&a.key, &b.key, sizeof(a.key)) != 0, "is another key");
+	ok_int(identity_of_name(&map, &root, "default", 7, "a rather long name", 18, &b), 0, "a long name");
+	ok(!identity_describe(&b.key, text, sizeof(text)), "does not");
+	ok_int(identity_of_name(&map, &root, "default", 7, "", 0, &b), -EINVAL, "no name");
+	flock_key = identity_key(&a.key, BELAY_KIND_FLOCK);
+	ok(memcmp(&flock_key, &a.key, sizeof(a.key)) != 0, "flock has keys of its own");
+	flock_key = identity_base(&flock_key);
+	ok(memcmp(&flock_key, &a.key, sizeof(a.key)) == 0, "that lead back to the resource");
+	ok_int(identity_of_file(&map, STDIN_FILENO + 1000, &b), -EBADF, "a descriptor that is not open");
+}
+
+static void test_replies(void)
+{
+	const struct client_message m = { .type = CLIENT_RESULT, .number = 1 };
+	struct replies r = { 0 };
+	unsigned put = 0;
+	int error;
+
+	while ((error = replies_put(&r, &m)) == 0)
+		put++;
+	ok_int(error, -ENOBUFS, "answers pile up to a bound");
+	ok(replies_pending(&r) >= REPLIES_MAX && replies_pending(&r) <= 2 * REPLIES_MAX, "of a size");
+	ok_int(replies_send(&r, -1), -EBADF, "an error is told");
+	replies_done(&r);
+	ok(put > 10000, "%u of them", put);
+}
+
+static void test_limit(void)
+{
+	struct limit limit = { 0 };
+	uint64_t held_back = 7;
+	unsigned passed = 0;
+
+	for (uint64_t i = 0; i < 100; i++)
+		passed += limit_pass(&limit, 1000 + i, &held_back);
+	ok(passed == 1 && held_back == 0, "one line passes");
+	ok(limit_pass(&limit, 1000 + LIMIT_INTERVAL_US, &held_back) && held_back == 99,
+	   "the next one tells how many did not");
+}
+
+int main(void)
+{
+	test_histogram();
+	test_siphash();
+	test_hold();
+	test_requests();
+	test_handles();
+	test_names();
+	test_access();
+	test_identity();
+	test_replies();
+	test_limit();
+	return done_testing();
+}
