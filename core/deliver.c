@@ -50,11 +50,10 @@ static void decide(struct belay_core *c, uint32_t i, int result)
 static void grant_now(struct belay_core *c, uint32_t i)
 {
 	struct belay_range range = range_of(request_at(c, i)->start, request_at(c, i)->end);
-	uint32_t r = request_at(c, i)->resource;
+	uint32_t r = request_at(c, i)->resource, owner = request_at(c, i)->owner;
 
 	stable_duty(c, c->from, c->place);
-	if (request_grant(c, i))
-		queue_scan(c, r, range);
+	queue_granted(c, r, owner, request_grant(c, i), range);
 }
 
 /* The same node again and again: it may ask to own the resource. */

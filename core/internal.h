@@ -340,6 +340,9 @@ struct blocker {
 struct blocker queue_blocker(const struct belay_core *c, uint32_t q);
 /* Grant what waits on a part of the range and may go now. */
 void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range);
+/* What a grant outside a scan may let go: see request_grant() for @weaker. */
+void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
+		   struct belay_range granted);
 /* Queued requests of the resource in order into c->scratch; returns how many. */
 uint32_t queue_collect(struct belay_core *c, const struct resource *r, struct belay_range range,
 		       bool local);

@@ -316,6 +316,18 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 	resource_touch(c, r);
 }
 
+void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
+		   struct belay_range granted)
+{
+	struct belay_range again = granted;
+	bool more = false;
+
+	if (owner_at(c, owner)->id.node != 0)
+		after_grant(c, r, owner, weaker, granted, &again, &more);
+	if (more)
+		queue_scan(c, r, again);
+}
+
 void queue_scan_later(struct belay_core *c, uint32_t r)
 {
 	struct resource *res = resource_at(c, r);

@@ -144,8 +144,9 @@ void request_run(struct belay_core *c, uint32_t i)
 		c->stats.refused++;
 		request_finish(c, i, -ENOLCK);
 	} else if (b.lock == 0 && b.request == 0) {
-		if (request_grant(c, i))
-			queue_scan(c, r, range);
+		uint32_t owner = q->owner;
+
+		queue_granted(c, r, owner, request_grant(c, i), range);
 	} else if (!q->wait) {
 		c->stats.busy++;
 		request_finish(c, i, -EAGAIN);
