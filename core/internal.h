@@ -378,7 +378,6 @@ void resource_recall(struct belay_core *c, uint32_t r);
 void resource_relinquish(struct belay_core *c, uint32_t r);
 void resource_touch(struct belay_core *c, uint32_t r);
 void resource_tick(struct belay_core *c);
-void resource_apply_releases(struct belay_core *c, uint32_t r);
 void resource_unidle(struct belay_core *c, uint32_t r);
 
 /* request.c: this node's requests */

@@ -129,19 +129,38 @@ static void due_add(struct belay_core *c, struct local *l, uint32_t i, uint64_t 
 	core_wake(c, at_us);
 }
 
+/* What a client that is gone held of one resource. */
+static void release_client(struct belay_core *c, uint32_t r, uint32_t client)
+{
+	uint32_t cl = index_client(c, c->self, client), o, next_o, i, next;
+
+	for (o = cl != 0 ? client_at(c, cl)->owners : 0; o != 0; o = next_o) {
+		next_o = owner_at(c, o)->client_next;
+		for (i = owner_at(c, o)->locks; i != 0; i = next) {
+			next = lock_at(c, i)->owner_next;
+			if (lock_at(c, i)->resource == r)
+				table_remove(c, i);
+		}
+		index_owner_release(c, o);
+	}
+}
+
 /*
- * Releases sent while the resource was arbitrated and not delivered yet: now
- * that the table is private, they take effect at once, and their delivery will
- * be ignored by everybody, this node included. A lock taken in between
- * could otherwise fall to the release of its predecessor (R25).
+ * Releases sent while the resource was arbitrated and not delivered yet, by
+ * unlock or by a client's end: now that the table is private, they take effect
+ * at once, and their delivery will be ignored by everybody, this node
+ * included. A lock taken in between could otherwise fall to the release of its
+ * predecessor (R25).
  */
-void resource_apply_releases(struct belay_core *c, uint32_t r)
+static void apply_releases(struct belay_core *c, uint32_t r)
 {
 	for (uint32_t i = c->sent_head; i != 0; i = sent_at(c, i)->next) {
 		const struct sent *s = sent_at(c, i);
 
-		if (s->type == BELAY_OP_REL && s->resource == r &&
-		    table_first(c, resource_at(c, r), s->owner, 0) != 0) {
+		if (s->type == BELAY_OP_CLIENT_GONE) {
+			release_client(c, r, s->owner);
+		} else if (s->type == BELAY_OP_REL && s->resource == r &&
+			   table_first(c, resource_at(c, r), s->owner, 0) != 0) {
 			(void)table_clear(c, r, s->owner, s->range);
 			index_owner_release(c, s->owner);
 		}
@@ -188,7 +207,7 @@ void resource_own(struct belay_core *c, uint32_t i, uint32_t node)
 		l->since_us = c->now_us;
 		l->token = c->token;
 		c->stats.owned_here++;
-		resource_apply_releases(c, i);
+		apply_releases(c, i);
 	}
 	resource_touch(c, i);
 }
