@@ -215,8 +215,7 @@ static void print_locks(FILE *to, struct json_object *s)
 		COUNT("resources.owned"), COUNT("resources.owned_here"),
 		COUNT("resources.arbitrated"), COUNT("resources.recall"));
 	fprintf(to, "locks      %s held (%s known to all nodes), %s waiting\n",
-		COUNT("locks"), COUNT("locks_replicated"),
-		COUNT("waiters"));
+		COUNT("locks"), COUNT("locks_replicated"), COUNT("requests"));
 	fprintf(to, "granted    %s/s on this node alone, %s/s among nodes, %s/s recalls\n",
 		RATE("rates.grants_local"), RATE("rates.grants_ordered"),
 		RATE("rates.recalls"));

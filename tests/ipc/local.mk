@@ -28,3 +28,7 @@ tests_ipc_test_admin_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 tests_ipc_test_admin_LDADD = $(IPC_LIBS) daemon/libbelayjournal.a core/libbelaycore.a \
 	wire/libbelaywire.a $(JSONC_LIBS)
 tests_ipc_test_life_LDADD = $(IPC_LIBS)
+
+# belay(1) against a real belayd.
+TESTS += tests/ipc/tool.sh
+EXTRA_DIST += tests/ipc/tool.sh
