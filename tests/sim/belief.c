@@ -193,7 +193,8 @@ static bool lowered_meanwhile(struct sim *sim, const struct request *request, ui
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		struct request *q = &sim->request[i];
 
-		if (!q->used || q == request || q->test || q->owner != request->owner || q->key != request->key ||
+		if (!q->used || q->orphan || q == request || q->test || q->owner != request->owner ||
+		    q->key != request->key ||
 		    q->mode != BELAY_MODE_SH || q->first > atom || q->last < atom)
 			continue;
 		q->lowered |= (uint8_t)(1u << atom);

@@ -86,24 +86,6 @@ void judge_ordered(struct sim *sim, struct message *message)
 
 /* ---- around an ordered event ---- */
 
-void judge_before(struct sim *sim, struct node *node, const struct ordered *o, struct judge_before *ret_before)
-{
-	const struct message *message = o->item.message;
-	struct belay_node_info info;
-
-	(void)sim;
-	*ret_before = (struct judge_before){
-		.digest = node->stats.digest, .dropped = node->stats.ops_dropped, .synced = node->stats.synced,
-	};
-	if (message && node_info(node, message->node, &info)) {
-		ret_before->closed = info.incarnation > message->incarnation ||
-				     (info.incarnation == message->incarnation &&
-				      (info.standing == BELAY_NODE_LEFT || info.standing == BELAY_NODE_CLOSED));
-		ret_before->member = info.incarnation == message->incarnation &&
-				     info.standing == BELAY_NODE_MEMBER && info.synced;
-	}
-}
-
 /* One digest for one history, whoever computes it. */
 static void check_agreement(struct sim *sim, struct node *node)
 {
@@ -202,6 +184,26 @@ static void note_delivery(struct sim *sim, struct node *node, const struct order
 	q->delivered_us[node->id] = sim->now_us;
 }
 
+void judge_before(struct sim *sim, struct node *node, const struct ordered *o, struct judge_before *ret_before)
+{
+	const struct message *message = o->item.message;
+	struct belay_node_info info;
+
+	/* It is delivered as soon as the core takes it: what it answers at once may rest on it. */
+	if (message && o->op != SIM_NONE)
+		note_delivery(sim, node, o);
+	*ret_before = (struct judge_before){
+		.digest = node->stats.digest, .dropped = node->stats.ops_dropped, .synced = node->stats.synced,
+	};
+	if (message && node_info(node, message->node, &info)) {
+		ret_before->closed = info.incarnation > message->incarnation ||
+				     (info.incarnation == message->incarnation &&
+				      (info.standing == BELAY_NODE_LEFT || info.standing == BELAY_NODE_CLOSED));
+		ret_before->member = info.incarnation == message->incarnation &&
+				     info.standing == BELAY_NODE_MEMBER && info.synced;
+	}
+}
+
 void judge_after(struct sim *sim, struct node *node, const struct ordered *o, const struct judge_before *before)
 {
 	const struct message *message = o->item.message;
@@ -209,7 +211,6 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 	if (message && o->op != SIM_NONE) {
 		const struct belay_op *op = &message->op[o->op];
 
-		note_delivery(sim, node, o);
 		if (op->type == BELAY_OP_START && !before->synced && node->stats.synced)
 			node->path = mix64(op_order(message, o->op));
 		/* (6) */

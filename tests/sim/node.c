@@ -171,13 +171,26 @@ static void lost(struct sim *sim, struct node *node, uint32_t id)
 
 static void on_send(struct sim *sim, struct node *node, const struct belay_action *action)
 {
-	if (action->op->type == BELAY_OP_FENCED &&
-	    (belief_any(sim, action->op->node, action->op->incarnation) ||
-	     (sim->node[action->op->node].process && sim->node[action->op->node].incarnation <= action->op->incarnation)))
-		sim_fail(sim, "n%u sends FENCED for n%u, which has not stopped", node->id, action->op->node);
+	if (action->op->type == BELAY_OP_FENCED) {
+		node->fenced = action->op->node;
+		node->fenced_incarnation = action->op->incarnation;
+	}
 	judge_sent(sim, node, action->op);
 	(void)vector_push(&node->pending, sizeof(*action->op), action->op);
 	node->urgent |= action->urgent;
+}
+
+/* (5) FENCED is for a life that has ended, or is over for its sender already. */
+static void check_fenced(struct sim *sim, struct node *node)
+{
+	const struct node *victim = &sim->node[node->fenced];
+	uint64_t incarnation = node->fenced_incarnation;
+
+	node->fenced = 0;
+	if (node_life_closed(node, victim->id, incarnation))
+		return;
+	if (belief_any(sim, victim->id, incarnation) || (victim->process && victim->incarnation <= incarnation))
+		sim_fail(sim, "n%u sends FENCED for n%u, which has not stopped", node->id, victim->id);
 }
 
 static void emit(void *context, const struct belay_action *action)
@@ -355,6 +368,8 @@ int node_step(struct sim *sim, struct node *node, struct belay_event *event)
 			build_snapshot(sim, node, to);
 		node->snapshot_to &= ~bit(to);
 	}
+	if (node->fenced)
+		check_fenced(sim, node);
 	tick_due(sim, node);
 	return r;
 }

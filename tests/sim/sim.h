@@ -161,6 +161,8 @@ struct node {
 	uint64_t busy_until_us;	/* CPG answers TRY_AGAIN until then */
 	bool holding, replay;
 	struct vector held, replaying;	/* struct ordered */
+	uint32_t fenced;	/* by the step under way */
+	uint64_t fenced_incarnation;
 	node_mask snapshot_to;
 	uint64_t snapshot_incarnation[SIM_NODES + 1];
 	struct vector outgoing;	/* struct message *: parts of snapshots */
