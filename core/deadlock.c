@@ -66,7 +66,8 @@ static bool on_waiters(struct hunt *h, const struct resource *r, uint32_t i)
 			return true;
 		if (e->start > q->end)
 			return false;
-		if (e->end >= q->start && e->local == q->local && e->queue < q->queue &&
+		/* A parked try is answered by a message; it keeps nobody for long. */
+		if (e->end >= q->start && e->local == q->local && e->queue < q->queue && e->wait &&
 		    queue_goes_first(h->core, r, h->request, i) && reach(h, e->owner))
 			return true;
 		i = e->by_range.right;

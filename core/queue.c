@@ -284,7 +284,7 @@ static bool let_go(struct belay_core *c, uint32_t i)
 void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 {
 	struct resource *res = resource_at(c, r);
-	bool local = res->state != BELAY_STATE_ARB, more = true;
+	bool local = res->state != BELAY_STATE_ARB, more = true, tried = false;
 
 	while (more && res->waiting != 0) {
 		uint32_t count = queue_collect(c, res, range, local);
@@ -303,6 +303,7 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 					queue_confirm(c, i);
 				continue;
 			}
+			tried |= !q.wait && !q.test;
 			weaker = let_go(c, i);
 			if (owner_at(c, q.owner)->id.node != 0)
 				after_grant(c, r, q.owner, weaker, granted, &again, &more);
@@ -314,6 +315,9 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 		range = again;
 	}
 	resource_touch(c, r);
+	/* Only waits count as edges; a try that got its lock makes one all the same. */
+	if (tried)
+		deadlock_resolve(c, r);
 }
 
 void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
