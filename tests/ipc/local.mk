@@ -9,8 +9,7 @@ tests_ipc_test_lib_peer_LDADD = lib/libbelay.la wire/libbelaywire.a -lpthread
 # libbelay against a real belayd.
 check_PROGRAMS += tests/ipc/test_lib
 TESTS += tests/ipc/test_lib
-tests_ipc_test_lib_SOURCES = tests/ipc/test_lib.c tests/ipc/daemon.h
-tests_ipc_test_lib_LDADD = lib/libbelay.la -lpthread
+tests_ipc_test_lib_LDADD = tests/ipc/libipc.a lib/libbelay.la -lpthread
 
 # The real belayd, standalone, and clients that speak the protocol by hand.
 check_LIBRARIES += tests/ipc/libipc.a

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Each function of belay.h against a real belayd: what it does, and how it fails. */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "include/belay.h"
-#include "tests/ipc/daemon.h"
+#include "tests/ipc/belayd.h"
+#include "tests/tap.h"
 
-static struct belay *connected(const struct daemon *daemon)
+static struct belay *connected(const struct belayd *daemon)
 {
 	struct belay *belay = NULL;
 	int r = belay_connect(&belay, daemon->socket);
@@ -28,16 +33,36 @@ static struct belay_handle *named(struct belay *belay, const char *name, enum be
 	return handle;
 }
 
+static void finish(struct belayd *daemon)
+{
+	ok_int(belayd_stop(daemon), 0, "belayd stops cleanly");
+	if (tap_state()->failed > 0)
+		belayd_show_log(daemon);
+	belayd_remove(daemon);
+}
+
 /* ---- opening ---- */
 
-static void test_open_fd(const struct daemon *daemon, struct belay *belay)
+static int open_file(const struct belayd *daemon, const char *name, int flags)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", daemon->dir, name);
+	fd = open(path, flags | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		bail_out("no file");
+	return fd;
+}
+
+static void test_open_fd(const struct belayd *daemon, struct belay *belay)
 {
 	struct belay_handle *reader = NULL, *writer = NULL, *both = NULL, *none = NULL;
 	int fd, pair[2];
 
 	ok_int(belay_open_fd(belay, -1, BELAY_OWNER_HANDLE, &none), -EBADF, "no descriptor");
 	ok_int(belay_open_fd(belay, 1000, BELAY_OWNER_HANDLE, &none), -EBADF, "one that is not open");
-	fd = open(daemon->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(daemon->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ok_int(belay_open_fd(belay, fd, BELAY_OWNER_HANDLE, &none), -EINVAL, "a directory");
 	close(fd);
 	if (pipe(pair) == 0) {
@@ -45,16 +70,16 @@ static void test_open_fd(const struct daemon *daemon, struct belay *belay)
 		close(pair[0]);
 		close(pair[1]);
 	}
-	fd = daemon_file(daemon, "a", O_RDWR);
+	fd = open_file(daemon, "a", O_RDWR);
 	ok_int(belay_open_fd(belay, fd, (enum belay_lock_owner)9, &none), -EINVAL, "no such owner");
 	ok(none == NULL, "failures return no handle");
 
 	ok_int(belay_open_fd(belay, fd, BELAY_OWNER_HANDLE, &both), 0, "a file, to read and write");
 	close(fd);
-	fd = daemon_file(daemon, "a", O_RDONLY);
+	fd = open_file(daemon, "a", O_RDONLY);
 	ok_int(belay_open_fd(belay, fd, BELAY_OWNER_HANDLE, &reader), 0, "to read");
 	close(fd);
-	fd = daemon_file(daemon, "a", O_WRONLY);
+	fd = open_file(daemon, "a", O_WRONLY);
 	ok_int(belay_open_fd(belay, fd, BELAY_OWNER_HANDLE, &writer), 0, "to write");
 	close(fd);
 
@@ -68,7 +93,7 @@ static void test_open_fd(const struct daemon *daemon, struct belay *belay)
 	belay_handle_close(writer);
 }
 
-static void test_open_name(const struct daemon *daemon, struct belay *belay)
+static void test_open_name(const struct belayd *daemon, struct belay *belay)
 {
 	struct belay_handle *handle = NULL, *other = NULL;
 	char name[300];
@@ -241,7 +266,7 @@ static void test_timed(struct belay *belay)
 
 /* ---- deadlock, limits ---- */
 
-static void test_deadlock(const struct daemon *daemon, struct belay *belay)
+static void test_deadlock(const struct belayd *daemon, struct belay *belay)
 {
 	struct belay *other = connected(daemon);
 	struct belay_handle *a = named(belay, "deadlock", BELAY_OWNER_PROCESS);
@@ -265,15 +290,15 @@ static void test_deadlock(const struct daemon *daemon, struct belay *belay)
 
 static void test_limits(void)
 {
-	struct daemon daemon;
+	struct belayd daemon;
 	struct belay *belay, *second = NULL, *third = NULL;
 	struct belay_handle *handle[4] = { NULL };
 	struct belay_lock_holder holder;
 	unsigned i, granted = 0;
 	int r = 0;
 
-	daemon_start(&daemon, "[belayd]\nclients_max = 2\nhandles_per_client_max = 3\n"
-		     "[limits]\nlocks_max = 16");
+	belayd_start(&daemon, "clients_max = 2\nhandles_per_client_max = 3\n"
+		     "[limits]\nlocks_max = 16\n");
 	belay = connected(&daemon);
 	ok_int(belay_connect(&second, daemon.socket), 0, "as many clients as clients_max");
 	ok_int(belay_connect(&third, daemon.socket), -EUSERS, "one more");
@@ -297,7 +322,7 @@ static void test_limits(void)
 	for (i = 0; i < 3; i++)
 		belay_handle_close(handle[i]);
 	belay_disconnect(belay);
-	daemon_stop(&daemon);
+	finish(&daemon);
 }
 
 /* ---- without waiting ---- */
@@ -392,7 +417,7 @@ static void test_threads(struct belay *belay)
 /* ---- processes ---- */
 
 /* The child has the lock once it writes to the pipe, and lives until it is killed. */
-static pid_t lock_in_child(const struct daemon *daemon, struct belay *parents)
+static pid_t lock_in_child(const struct belayd *daemon, struct belay *parents)
 {
 	struct belay *belay;
 	struct belay_handle *handle;
@@ -419,7 +444,7 @@ static pid_t lock_in_child(const struct daemon *daemon, struct belay *parents)
 	return pid;
 }
 
-static void test_processes(const struct daemon *daemon, struct belay *belay)
+static void test_processes(const struct belayd *daemon, struct belay *belay)
 {
 	struct belay_handle *handle = named(belay, "processes", BELAY_OWNER_PROCESS);
 	struct waiter waiter = { .handle = handle };
@@ -441,7 +466,7 @@ static void test_processes(const struct daemon *daemon, struct belay *belay)
 }
 
 /* A fork()ed copy of the socket, never closed, must not keep the locks of a dead process alive. */
-static void test_copied_socket(const struct daemon *daemon, struct belay *belay)
+static void test_copied_socket(const struct belayd *daemon, struct belay *belay)
 {
 	struct belay_handle *handle = named(belay, "copied", BELAY_OWNER_HANDLE), *theirs;
 	int ready[2], end[2];
@@ -494,7 +519,7 @@ static void test_command(struct belay *belay)
 	ok(belay_command(belay, "fence-ack 77", NULL) < 0, "no such node");
 }
 
-static int as_nobody(const struct daemon *daemon)
+static int as_nobody(const struct belayd *daemon)
 {
 	struct belay *belay = NULL;
 	struct belay_handle *handle = NULL;
@@ -519,16 +544,16 @@ static int as_nobody(const struct daemon *daemon)
 
 static int nobody_says(const char *config)
 {
-	struct daemon daemon;
+	struct belayd daemon;
 	int status = -1;
 	pid_t pid;
 
-	daemon_start(&daemon, config);
+	belayd_start(&daemon, config);
 	pid = fork();
 	if (pid == 0)
 		_exit(as_nobody(&daemon));
 	waitpid(pid, &status, 0);
-	daemon_stop(&daemon);
+	finish(&daemon);
 	return WEXITSTATUS(status);
 }
 
@@ -538,13 +563,13 @@ static void test_rights(void)
 		diag("not root: no test of the rights of others");
 		return;
 	}
-	ok_int(nobody_says("[belayd]\nsocket_mode = 0600"), 2, "who may not connect is told so");
-	ok_int(nobody_says("[belayd]\nsocket_mode = 0666\n[lockspace closed]\nmode = 0600\n"
-			   "[lockspace open]\nmode = 0644"), 0,
+	ok_int(nobody_says("socket_mode = 0600\n"), 2, "who may not connect is told so");
+	ok_int(nobody_says("socket_mode = 0666\n[lockspace closed]\nmode = 0600\n"
+			   "[lockspace open]\nmode = 0644\n"), 0,
 	       "a lockspace is as open as its mode, and commands are for administrators");
 }
 
-static void test_end(struct daemon *daemon, struct belay *belay)
+static void test_end(struct belayd *daemon, struct belay *belay)
 {
 	struct belay_handle *handle = named(belay, "end", BELAY_OWNER_PROCESS);
 	struct belay_event_info event;
@@ -552,7 +577,8 @@ static void test_end(struct daemon *daemon, struct belay *belay)
 	struct belay *again = NULL;
 
 	ok_int(belay_lock(handle, BELAY_EXCLUSIVE, 0, 0, NULL), 0, "a lock is held");
-	daemon_end(daemon, SIGKILL);
+	kill(daemon->pid, SIGKILL);
+	ok_int(belayd_wait(daemon), 256 + SIGKILL, "belayd is killed");
 	ok_int(poll(&p, 1, 10000), 1, "belayd dies, and the poll loop wakes");
 	ok_int(belay_next(belay, &event), -EIO, "to hear that all is lost");
 	ok_int(belay_lock(handle, BELAY_EXCLUSIVE, 0, 0, NULL), -EIO, "nothing can be locked");
@@ -560,7 +586,8 @@ static void test_end(struct daemon *daemon, struct belay *belay)
 	ok_int(belay_connect(&again, daemon->socket), -ECONNREFUSED, "belayd does not run");
 	belay_handle_close(handle);
 	belay_disconnect(belay);
-	daemon_launch(daemon);
+	belayd_spawn(daemon, NULL);
+	ok(belayd_ready(daemon), "a new belayd");
 	belay = connected(daemon);
 	handle = named(belay, "end", BELAY_OWNER_PROCESS);
 	ok_int(belay_lock(handle, BELAY_EXCLUSIVE, 0, 0, NULL), 0, "a new belayd, a new connection");
@@ -570,10 +597,10 @@ static void test_end(struct daemon *daemon, struct belay *belay)
 
 int main(void)
 {
-	struct daemon daemon;
+	struct belayd daemon;
 	struct belay *belay;
 
-	daemon_start(&daemon, "");
+	belayd_start(&daemon, "[lockspace files]\n");
 	belay = connected(&daemon);
 	ok_uint(belay_node(belay), 1, "the node's id");
 	test_open_fd(&daemon, belay);
@@ -588,7 +615,7 @@ int main(void)
 	test_copied_socket(&daemon, belay);
 	test_command(belay);
 	test_end(&daemon, belay);
-	daemon_stop(&daemon);
+	finish(&daemon);
 	test_limits();
 	test_rights();
 	return done_testing();
