@@ -230,20 +230,21 @@ value() { # FIELD COMMAND...: of the JSON
 }
 positive() { awk -v x="${1:-0}" 'BEGIN { exit !(x > 0) }'; }
 quick=(--seconds 0.3 --json)
+runs() { positive "$(value locks_per_sec "$belay" bench "$@" "${quick[@]}")"; }	# OPTION...
 for field in locks_per_sec p50_us p99_us cycles; do
 	check "bench tells $field" positive "$(value $field "$belay" bench --name bench 3 "${quick[@]}")"
 done
 for via in belay fcntl ofd flock; do
-	check "bench by $via" positive "$(value locks_per_sec "$belay" bench --via $via "$dir/files/bench" 3 -c "${quick[@]}")"
+	check "bench by $via" runs --via "$via" "$dir/files/bench" 3 -c
 done
 for io in -rw "-rw -m"; do
 	# shellcheck disable=SC2086
 	is "$(value data_increment "$belay" bench $io "$dir/files/bench" 3 --threads 2 "${quick[@]}")" 2 \
 		"bench $io of two threads: each sees the other's writes"
 done
-check "bench of 16 clients" positive "$(value locks_per_sec "$belay" bench --name bench --clients 16 "${quick[@]}")"
-check "bench beside 100 ranges" positive "$(value locks_per_sec "$belay" bench --name bench 3 --ranges 100 "${quick[@]}")"
-check "bench shared" positive "$(value locks_per_sec "$belay" bench --name bench 3 --shared "${quick[@]}")"
+check "bench of 16 clients" runs --name bench --clients 16
+check "bench beside 100 ranges" runs --name bench 3 --ranges 100
+check "bench shared" runs --name bench 3 --shared
 check "bench in words" gives 0 'locks/sec' "$belay" bench --name bench 3 --seconds 0.3
 check "bench of a file that cannot be" gives 4 'nonexistent' "$belay" bench /nonexistent/file 3
 "$belay" bench --name bench 3 >"$dir/bench.out" &
