@@ -138,7 +138,9 @@ void core_send(struct belay_core *c, const struct belay_op *op, bool urgent, uin
 	struct sent *s;
 	uint32_t i;
 
-	if (c->stale || c->isolated || c->left)
+	/* Behind its LEAVE a node has nothing to say any more. */
+	if (c->stale || c->isolated || c->left ||
+	    (c->leave_sent && op->type != BELAY_OP_LEAVE))
 		return;
 	c->sent_seq++;
 	if (op->type == BELAY_OP_REQ || op->type == BELAY_OP_REL || op->type == BELAY_OP_CANCEL ||
@@ -188,19 +190,29 @@ bool core_serves(const struct belay_core *c)
 	return c->synced && !c->stale && !c->isolated && !c->left;
 }
 
+/*
+ * What counts even from a life that this order does not know, or has closed:
+ * how a new life begins, and that the others have closed this node's own.
+ */
+static bool heeded(const struct belay_core *c, const struct belay_op *op)
+{
+	return op->type == BELAY_OP_HELLO ||
+	       (op->type == BELAY_OP_FENCED && op->node == c->config.self);
+}
+
 /* An op of the present frame, in its place of the order. */
 static void on_op(struct belay_core *c, const struct belay_op *op)
 {
 	struct node *n;
 	uint64_t seq = c->from_seq++;
 
-	if (c->from == c->node_count || ((c->from_new || c->stale) && op->type != BELAY_OP_HELLO)) {
+	if (c->from == c->node_count || ((c->from_new || c->stale) && !heeded(c, op))) {
 		c->stats.ops_dropped++;
 		return;
 	}
 	n = &c->node[c->from];
-	/* S8: from a life that is over, a HELLO may be answered but takes no place. */
-	if (!c->from_new || !op->synced) {
+	/* S8: from a life that is over, it may be answered but takes no place. */
+	if (!c->from_new || (op->type == BELAY_OP_HELLO && !op->synced)) {
 		c->place++;
 		c->token++;
 		c->stats.ops_delivered++;
@@ -219,6 +231,7 @@ static void on_op(struct belay_core *c, const struct belay_op *op)
 			stable_update(c);
 		if (!member_op(c, op) && c->synced)
 			deliver_op(c, op);
+		c->from_new |= op->type == BELAY_OP_LEAVE;
 	}
 	digest_place(c);
 }
