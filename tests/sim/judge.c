@@ -342,6 +342,8 @@ static bool came_first(const struct sim *sim, const struct node *node, const str
 static void note_passed(struct sim *sim, const struct node *node, const struct request *granted)
 {
 	const struct owner *o = &sim->owner[granted->owner];
+	struct request *passed[SIM_REQUESTS];
+	uint32_t count = 0;
 
 	/* Its threads unlock and ask at once: what it held at the decision is not known. */
 	if (o->unlocks != granted->unlocks || o->pending > 1)
@@ -349,19 +351,27 @@ static void note_passed(struct sim *sim, const struct node *node, const struct r
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		struct request *q = &sim->request[i];
 
-		if (q == granted || !waits_at(sim, node, q) || !request_conflicts(sim, q, granted))
+		if (q == granted || !waits_at(sim, node, q) || !request_conflicts(sim, q, granted) ||
+		    !came_first(sim, node, q, granted))
+			continue;
+		/* Behind it, a circle of waits would have closed: that one goes before all. */
+		if (waits_for(sim, q->owner, granted->owner, granted->invoked_us))
+			return;
+		/* Its threads may have had it, and given it up again, before the news arrived. */
+		if (sim->owner[q->owner].pending > 1)
 			continue;
 		/* A request that waits for the requester's own lock may be passed. */
-		if (owner_blocks(o, q, granted->invoked_us))
+		if (!owner_blocks(o, q, granted->invoked_us))
+			passed[count++] = q;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (passed[i]->passed_us != 0)
 			continue;
-		/* Behind it, a circle of waits would have closed. */
-		if (waits_for(sim, q->owner, granted->owner, granted->invoked_us))
-			continue;
-		if (q->passed_us == 0 && came_first(sim, node, q, granted)) {
-			q->passed_us = sim->now_us;
-			q->passed_node = node->id;
-			q->passed_client = o->id.client;
-		}
+		trace(sim, "  passes #%u of n%u", passed[i]->number, sim->owner[passed[i]->owner].id.node);
+		trace_beliefs(sim, granted->key);
+		passed[i]->passed_us = sim->now_us;
+		passed[i]->passed_node = node->id;
+		passed[i]->passed_client = o->id.client;
 	}
 }
 

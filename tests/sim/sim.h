@@ -509,6 +509,7 @@ void trace_line(struct sim *sim, const char *format, ...) __attribute__((format(
 #define trace(sim, ...) ((sim)->options.trace ? trace_line((sim), __VA_ARGS__) : (void)0)
 void trace_event(struct sim *sim, const struct node *node, const struct belay_event *event);
 void trace_state(struct sim *sim, const struct node *node, const struct belay_event *event);
+void trace_beliefs(struct sim *sim, uint32_t key);
 void trace_action(struct sim *sim, const struct node *node, const struct belay_action *action);
 
 #endif

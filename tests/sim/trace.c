@@ -275,3 +275,33 @@ void trace_action(struct sim *sim, const struct node *node, const struct belay_a
 		break;
 	}
 }
+
+/* What the clients believe and await of a resource, when a judge has doubts. */
+void trace_beliefs(struct sim *sim, uint32_t key)
+{
+	struct belay_key name;
+
+	if (!sim->options.trace)
+		return;
+	sim_make_key(key, &name);
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		const struct owner *o = &sim->owner[i];
+
+		for (uint32_t a = 0; o->used && a < SIM_ATOMS; a++)
+			if (o->held[key][a] != HOLD_NONE)
+				trace_line(sim, "    %s %s %s", owner_text(&o->id).at, o->believes ? "holds" : "held",
+					   range_text(&name, sim_range(a, a), o->held[key][a] == HOLD_EX ?
+						      BELAY_MODE_EX : BELAY_MODE_SH).at);
+	}
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		const struct request *q = &sim->request[i];
+
+		if (!q->used || q->key != key)
+			continue;
+		trace_line(sim, "    %s#%u %s%s %s, place %" PRIx64 "%s", owner_text(&sim->owner[q->owner].id).at,
+			   q->number, q->answered ? "was answered" : q->orphan ? "is forgotten" : "awaits",
+			   q->test ? " (test)" : q->wait ? "" : " (try)",
+			   range_text(&name, sim_range(q->first, q->last), q->mode).at, q->order,
+			   q->cancelled ? ", cancelled" : "");
+	}
+}
