@@ -103,6 +103,7 @@ struct belay_core *belay_core_init(void *memory, const struct belay_core_config 
 	(void)lay_out(c, memory, config);
 	c->config = *config;
 	c->incarnation = config->incarnation;
+	c->token = config->token_base;
 	c->frozen = true;
 	c->deadline_us = UINT64_MAX;
 	c->node_count = config->node_count;

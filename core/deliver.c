@@ -229,6 +229,7 @@ static void on_rel(struct belay_core *c, const struct belay_op *op)
 {
 	uint32_t r = index_resource(c, &op->key, false), o;
 	struct belay_owner id = op->owner;
+	bool waits = false;
 
 	/* While the sender owned it, the release took effect when it was sent. */
 	if (r == 0 || resource_at(c, r)->state != BELAY_STATE_ARB)
@@ -237,9 +238,13 @@ static void on_rel(struct belay_core *c, const struct belay_op *op)
 	o = index_owner(c, &id, false);
 	if (o != 0) {
 		(void)table_clear(c, r, o, op->range);
+		waits = owner_at(c, o)->requests != 0;
 		index_owner_release(c, o);
 	}
 	queue_scan(c, r, op->range);
+	/* What the owner's lock kept back may stand before the owner's own waits now. */
+	if (waits)
+		deadlock_resolve(c, r);
 	resource_touch(c, r);
 }
 

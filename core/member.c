@@ -100,8 +100,6 @@ static void maybe_start(struct belay_core *c)
 		if (n->synced)
 			return;
 	}
-	if (op.token < c->config.token_base)
-		op.token = c->config.token_base;
 	op.members = in_view(c);
 	c->start_sent = true;
 	core_send(c, &op, true, 0, 0, 0);
