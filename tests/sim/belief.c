@@ -61,9 +61,14 @@ static bool busy_now(const struct sim *sim, const struct request *request)
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		const struct request *q = &sim->request[i];
 
-		if (q->used && !q->test && !q->answered && !(q->orphan && sim->owner[q->owner].gone) &&
-		    request_conflicts(sim, q, request))
+		if (!q->used || q->test || q->answered || (q->orphan && sim->owner[q->owner].gone))
+			continue;
+		if (request_conflicts(sim, q, request))
 			return true;
+		/* A lock that is being lowered may still be whole. */
+		for (uint32_t a = request->first; a <= request->last; a++)
+			if (q->key == request->key && q->owner != request->owner && (q->lowered & (1u << a)))
+				return true;
 	}
 	return false;
 }
@@ -72,8 +77,10 @@ static bool busy_now(const struct sim *sim, const struct request *request)
  * A node that left may have given back, withdrawn or taken what the others
  * cannot know of: for them all that it ever asked for stands (S6).
  */
-static bool departed_may_hold(const struct sim *sim, const struct node *node, const struct request *request)
+static bool departed_now(const struct sim *sim, const struct request *request)
 {
+	const struct node *node = &sim->node[sim->owner[request->owner].id.node];
+
 	for (uint32_t i = 0; i < sim->owner_top; i++) {
 		const struct owner *o = &sim->owner[i];
 
@@ -82,6 +89,16 @@ static bool departed_may_hold(const struct sim *sim, const struct node *node, co
 			return true;
 	}
 	return false;
+}
+
+void belief_left(struct sim *sim, const struct node *node)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		struct request *q = &sim->request[i];
+
+		if (q->used && !q->orphan && !q->saw_busy && sim->owner[q->owner].id.node == node->id)
+			q->saw_busy = departed_now(sim, q);
+	}
 }
 
 /* Is there, at this moment, a reason to answer free? */
@@ -287,7 +304,7 @@ struct request *belief_invoke(struct sim *sim, const struct request *what)
 	q->used = true;
 	q->invoked_us = sim->now_us;
 	q->unlocks = o->unlocks;
-	q->saw_busy = busy_now(sim, q);
+	q->saw_busy = busy_now(sim, q) || departed_now(sim, q);
 	q->saw_free = free_now(sim, q);
 	if (q + 1 > sim->request + sim->request_top)
 		sim->request_top = (uint32_t)(q - sim->request) + 1;
@@ -340,8 +357,10 @@ static void check_test(struct sim *sim, struct node *node, const struct request 
 	if (reply->holder.node == o->id.node && reply->holder.client == o->id.client &&
 	    reply->holder.key == o->id.key && reply->holder.kind == o->id.kind)
 		sim_fail(sim, "n%u: a test of r%u names its own owner", node->id, request->key);
-	if (!request->saw_busy && !departed_may_hold(sim, node, request))
+	if (!request->saw_busy) {
+		trace_beliefs(sim, request->key);
 		sim_fail(sim, "n%u: a test of r%u says held, but nothing was", node->id, request->key);
+	}
 }
 
 static void check_refusal(struct sim *sim, struct node *node, const struct request *request, int result)
@@ -351,9 +370,11 @@ static void check_refusal(struct sim *sim, struct node *node, const struct reque
 		sim->tally.busy++;
 		if (request->wait)
 			sim_fail(sim, "n%u answers EAGAIN to a request that waits", node->id);
-		if (!request->saw_busy && !departed_may_hold(sim, node, request))
+		if (!request->saw_busy) {
+			trace_beliefs(sim, request->key);
 			sim_fail(sim, "n%u answers EAGAIN on r%u, but since the call nothing was held or queued there",
 				 node->id, request->key);
+		}
 		break;
 	case -EDEADLK:
 		sim->tally.deadlocks++;

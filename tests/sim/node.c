@@ -248,6 +248,7 @@ static void emit(void *context, const struct belay_action *action)
 		break;
 	case BELAY_ACTION_NODE_LEFT:
 		fault_left(sim, node, action->node);
+		node->heard_left = true;
 		break;
 	case BELAY_ACTION_NODE_CLOSED:
 	case BELAY_ACTION_NODE_JOINED:
@@ -368,6 +369,9 @@ int node_step(struct sim *sim, struct node *node, struct belay_event *event)
 			build_snapshot(sim, node, to);
 		node->snapshot_to &= ~bit(to);
 	}
+	if (node->heard_left)
+		belief_left(sim, node);
+	node->heard_left = false;
 	if (node->fenced)
 		check_fenced(sim, node);
 	tick_due(sim, node);

@@ -161,6 +161,7 @@ struct node {
 	uint64_t busy_until_us;	/* CPG answers TRY_AGAIN until then */
 	bool holding, replay;
 	struct vector held, replaying;	/* struct ordered */
+	bool heard_left;	/* in the step under way, that a node has left */
 	uint32_t fenced;	/* by the step under way */
 	uint64_t fenced_incarnation;
 	node_mask snapshot_to;
@@ -445,6 +446,8 @@ void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first
 void belief_client_gone(struct sim *sim, struct node *node, uint32_t client);
 /* The clients of this node hold nothing any more, but the cluster may not know it. */
 void belief_void(struct sim *sim, struct node *node, uint32_t client);
+/* Another node has left, for this one: what it asked for may stand in the way. */
+void belief_left(struct sim *sim, const struct node *node);
 /* Owners that lost nothing, and requests that still wait, go on in the node's new life. */
 void belief_new_life(struct sim *sim, struct node *node);
 bool belief_any(const struct sim *sim, uint32_t node, uint64_t incarnation);
