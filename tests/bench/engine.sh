@@ -43,6 +43,7 @@ say "$((2 * repeat)) times a lock and an unlock among 10 and among 10,000 ranges
 resources=${BENCH_RESOURCES:-500} ranges=${BENCH_RANGES:-1000}	# of each node
 fill() { # NODE NAME RANGES FIRST WINDOW: in the background; it ends with the bed
 	local said
+	rm -f "$BED_DIR/fill.$1.$2"
 	mkfifo "$BED_DIR/fill.$1.$2" || die "no pipe"
 	"$top_srcdir/tests/cluster/bed" exec "$1" "$build/tests/bench/.libs/fill" "$2" "$resources" "$3" "$4" "$5" \
 		>"$BED_DIR/fill.$1.$2" 2>"$BED_DIR/fill.err" < <(exec tail -f /dev/null --pid=$$) &
