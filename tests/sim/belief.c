@@ -29,24 +29,30 @@ bool request_conflicts(const struct sim *sim, const struct request *a, const str
 	return a->owner != b->owner && overlap(a, b) && holds_conflict(hold_of(a->mode), hold_of(b->mode));
 }
 
-bool owner_blocks(const struct owner *owner, const struct request *request, uint64_t since_us)
-{
-	for (uint32_t a = request->first; a <= request->last; a++) {
-		if (holds_conflict(owner->held[request->key][a], hold_of(request->mode)))
-			return true;
-		if (owner->ended_us[request->key][a] >= since_us &&
-		    holds_conflict(owner->ended[request->key][a], hold_of(request->mode)))
-			return true;
-	}
-	return false;
-}
-
-static bool owner_blocks_now(const struct owner *owner, const struct request *request)
+bool owner_holds(const struct owner *owner, const struct request *request)
 {
 	for (uint32_t a = request->first; a <= request->last; a++)
 		if (holds_conflict(owner->held[request->key][a], hold_of(request->mode)))
 			return true;
 	return false;
+}
+
+/* Does a table say that it holds, as far as anybody outside can know? */
+static bool owner_may_hold(const struct owner *owner, const struct request *request)
+{
+	for (uint32_t a = request->first; a <= request->last; a++)
+		if (holds_conflict(owner->maybe[request->key][a], hold_of(request->mode)))
+			return true;
+	return owner_holds(owner, request);
+}
+
+bool owner_may_block(const struct owner *owner, const struct request *request, uint64_t since_us)
+{
+	for (uint32_t a = request->first; a <= request->last; a++)
+		if (owner->ended_us[request->key][a] >= since_us &&
+		    holds_conflict(owner->ended[request->key][a], hold_of(request->mode)))
+			return true;
+	return owner_may_hold(owner, request);
 }
 
 /* Is there, at this moment, a reason to answer busy? */
@@ -55,7 +61,7 @@ static bool busy_now(const struct sim *sim, const struct request *request)
 	for (uint32_t i = 0; i < sim->owner_top; i++) {
 		const struct owner *o = &sim->owner[i];
 
-		if (o->used && !o->gone && i != request->owner && owner_blocks_now(o, request))
+		if (o->used && !o->gone && i != request->owner && owner_may_hold(o, request))
 			return true;
 	}
 	for (uint32_t i = 0; i < sim->request_top; i++) {
@@ -107,7 +113,7 @@ static bool free_now(const struct sim *sim, const struct request *request)
 	for (uint32_t i = 0; i < sim->owner_top; i++) {
 		const struct owner *o = &sim->owner[i];
 
-		if (o->used && o->believes && i != request->owner && owner_blocks_now(o, request))
+		if (o->used && o->believes && i != request->owner && owner_holds(o, request))
 			return false;
 	}
 	return true;
@@ -247,6 +253,9 @@ static void grant(struct sim *sim, struct node *node, const struct request *requ
 	if (request->mode == BELAY_MODE_SH)
 		settle_lowered(sim, request->owner, request->key, request->first, request->last);
 	for (uint32_t a = request->first; a <= request->last; a++) {
+		/* With other calls under way, what stands in the table is between them. */
+		if (o->pending == 1 || o->maybe[request->key][a] < hold_of(request->mode))
+			o->maybe[request->key][a] = (uint8_t)hold_of(request->mode);
 		if (request->unlocked & (1u << a))
 			continue;
 		hold = hold_of(request->mode);
@@ -434,8 +443,11 @@ void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first
 
 	o->unlocks++;
 	settle_lowered(sim, owner, key, first, last);
-	for (uint32_t a = first; a <= last; a++)
+	for (uint32_t a = first; a <= last; a++) {
 		set_hold(sim, o, key, a, HOLD_NONE);
+		if (o->pending == 0)
+			o->maybe[key][a] = HOLD_NONE;
+	}
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		struct request *q = &sim->request[i];
 

@@ -259,8 +259,8 @@ static bool hunt_edge(const struct hunt *h, const struct request *q, uint32_t i)
 	if (!o->used || i == q->owner)
 		return false;
 	if (h->strict)
-		return o->believes && o->id.kind == BELAY_KIND_POSIX && owner_blocks(o, q, UINT64_MAX);
-	if (owner_blocks(o, q, h->since_us))
+		return o->believes && o->id.kind == BELAY_KIND_POSIX && owner_holds(o, q);
+	if (owner_may_block(o, q, h->since_us))
 		return true;
 	for (uint32_t k = 0; k < sim->request_top; k++) {
 		const struct request *e = &sim->request[k];
@@ -361,7 +361,7 @@ static void note_passed(struct sim *sim, const struct node *node, const struct r
 		if (sim->owner[q->owner].pending > 1)
 			continue;
 		/* A request that waits for the requester's own lock may be passed. */
-		if (!owner_blocks(o, q, granted->invoked_us))
+		if (!owner_may_block(o, q, granted->invoked_us))
 			passed[count++] = q;
 	}
 	for (uint32_t i = 0; i < count; i++) {

@@ -200,6 +200,8 @@ struct owner {
 	bool touched[SIM_KEYS];	/* asked for a lock there */
 	bool dirty[SIM_KEYS];	/* ... and has not given all back since */
 	uint8_t held[SIM_KEYS][SIM_ATOMS];	/* enum hold */
+	/* No less than what a table can say: threads of one owner may ask and give back at once. */
+	uint8_t maybe[SIM_KEYS][SIM_ATOMS];
 	/* What was held last and when that ended: a decision may be older than its news. */
 	uint8_t ended[SIM_KEYS][SIM_ATOMS];
 	uint64_t ended_us[SIM_KEYS][SIM_ATOMS];
@@ -454,8 +456,10 @@ bool belief_any(const struct sim *sim, uint32_t node, uint64_t incarnation);
 struct request *request_find(struct sim *sim, uint32_t node, uint32_t client, uint64_t cookie);
 void request_drop(struct sim *sim, struct request *request);
 bool request_conflicts(const struct sim *sim, const struct request *a, const struct request *b);
-/* Did @owner hold what conflicts with @request, now or since @since_us? */
-bool owner_blocks(const struct owner *owner, const struct request *request, uint64_t since_us);
+/* Does @owner believe in what conflicts with @request? */
+bool owner_holds(const struct owner *owner, const struct request *request);
+/* May a core have thought so, now or since @since_us? */
+bool owner_may_block(const struct owner *owner, const struct request *request, uint64_t since_us);
 bool sim_quiet(const struct sim *sim);		/* no request awaits an answer, nothing is held */
 static inline enum hold hold_of(enum belay_mode mode)
 {
