@@ -246,7 +246,11 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	print_info(&p.group->info);
-	qb_loop_poll_add(p.loop, QB_LOOP_LOW, STDIN_FILENO, POLLIN, &p, on_input);
+	r = qb_loop_poll_add(p.loop, QB_LOOP_LOW, STDIN_FILENO, POLLIN, &p, on_input);
+	if (r < 0) {
+		printf("failed: orders must come from a pipe\n");
+		return EXIT_FAILURE;
+	}
 	qb_loop_run(p.loop);
 	start = now_ns();
 	p.group->ops->close(p.group);
