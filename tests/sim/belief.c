@@ -503,7 +503,7 @@ void belief_new_life(struct sim *sim, struct node *node)
 		if (!q->used || q->orphan || sim->owner[q->owner].id.node != node->id)
 			continue;
 		q->number = 0;
-		q->order = 0;
+		q->order = q->first_order = 0;
 		q->delivered = 0;
 	}
 }

@@ -80,6 +80,8 @@ void judge_ordered(struct sim *sim, struct message *message)
 		if (!q)
 			continue;
 		q->order = op_order(message, i);
+		if (q->first_order == 0)
+			q->first_order = q->order;
 		q->delivered = q->copied = 0;
 	}
 }
@@ -245,7 +247,8 @@ static bool hunt_request_counts(const struct hunt *h, const struct request *q)
 		return true;
 	if (h->strict)
 		return false;
-	return q->orphan_us >= h->since_us || (!q->answered && !h->sim->owner[q->owner].gone);
+	/* That a client is gone is news that travels: what it awaited stands a while longer. */
+	return q->orphan_us >= h->since_us || !q->answered;
 }
 
 static bool hunt_from(struct hunt *h, uint32_t owner);
@@ -266,7 +269,7 @@ static bool hunt_edge(const struct hunt *h, const struct request *q, uint32_t i)
 		const struct request *e = &sim->request[k];
 
 		if (hunt_request_counts(h, e) && e->owner == i && request_conflicts(sim, e, q) &&
-		    !(e->order && q->order && e->order > q->order))
+		    !(e->order && q->order && e->first_order > q->order))
 			return true;
 	}
 	return false;
@@ -404,15 +407,18 @@ static uint32_t acknowledgements_needed(const struct sim *sim, const struct node
  * (3) A right rests on an op that enough nodes have: the request itself, or
  * an earlier REQ or CLAIM that gave this node the resource.
  */
-static void check_stability(struct sim *sim, const struct node *node, const struct request *q)
+static void check_stability(struct sim *sim, struct node *node, const struct request *q)
 {
 	uint32_t need = acknowledgements_needed(sim, node);
-	const struct evidence *e = &node->evidence[q->key];
+	struct evidence *e = &node->evidence[q->key];
 
 	if (mask_count(q->delivered) >= need || e->majority == node->incarnation)
 		return;
-	if (need == 1 && e->alone == node->incarnation)
+	if (need == 1 && e->alone == node->incarnation) {
+		/* Stable once is stable for good, though others join now. */
+		e->majority = node->incarnation;
 		return;
+	}
 	sim_fail(sim, "n%u grants r%u to client %u, and no request for it is with enough nodes (%u)", node->id, q->key,
 		 sim->owner[q->owner].id.client, need);
 }
@@ -434,9 +440,12 @@ void judge_deadlock(struct sim *sim, const struct request *request)
 		sim_fail(sim, "n%u answers EDEADLK to an owner that is not a process", o->id.node);
 	if (!request->wait)
 		sim_fail(sim, "n%u answers EDEADLK to a request that does not wait", o->id.node);
-	if (!waits_for(sim, request->owner, request->owner, request->invoked_us))
-		sim_fail(sim, "n%u answers EDEADLK to client %u on r%u, and nobody waits for it", o->id.node,
-			 o->id.client, request->key);
+	if (waits_for(sim, request->owner, request->owner, request->invoked_us))
+		return;
+	for (uint32_t k = 0; k < SIM_KEYS; k++)
+		trace_beliefs(sim, k);
+	sim_fail(sim, "n%u answers EDEADLK to client %u on r%u, and nobody waits for it", o->id.node, o->id.client,
+		 request->key);
 }
 
 /* All is well, nobody acts, and still a circle of processes waits: it was not found. */

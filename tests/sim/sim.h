@@ -227,6 +227,7 @@ struct request {
 	uint64_t passed_us;	/* a later one was granted then; 0: none */
 	uint32_t passed_node, passed_client;
 	uint64_t order;		/* place of the op that put it into the queue */
+	uint64_t first_order;	/* its REQ's, if it was local then and became WAITING later */
 	node_mask delivered;	/* cores that have seen that op */
 	node_mask copied;	/* as in a message */
 	uint64_t delivered_us[SIM_NODES + 1];
