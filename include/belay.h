@@ -123,8 +123,9 @@ int belay_get(struct belay_handle *handle, enum belay_lock_mode mode,
 /*
  * For poll loops: start a lock without waiting for its answer. *ret_request
  * names it. When belay_fd() is readable, call belay_next() until it returns 0:
- * it returns 1 and an event for each answer, 0 when there is none, or -EIO. One thread at a time.
- * Blocking calls of other threads may go on meanwhile.
+ * it returns 1 and an event for each answer, 0 when there is none for now (the
+ * descriptor is level-triggered), or -EIO. One thread at a time. Blocking
+ * calls of other threads may go on meanwhile.
  */
 struct belay_event_info {
 	uint32_t request;
@@ -138,6 +139,15 @@ int belay_lock_cancel(struct belay *belay, uint32_t request);
 /* Becomes readable when belay_next() may have something. Do not read from it. */
 int belay_fd(const struct belay *belay);
 int belay_next(struct belay *belay, struct belay_event_info *ret_event);
+
+/*
+ * For those who do much at a time: between the two calls what need not leave
+ * at once (unlocks, started locks, withdrawals) is collected, to leave in one
+ * packet; at belay_uncork(), or with whatever waits for an answer. A cork
+ * delays others' locks, so never wait or work under it.
+ */
+int belay_cork(struct belay *belay);
+int belay_uncork(struct belay *belay);
 
 /* This node's id. */
 uint32_t belay_node(const struct belay *belay);

@@ -32,7 +32,7 @@ int belay_lock_start(struct belay_handle *handle, enum belay_lock_mode mode, uin
 	} else {
 		/* Once sent, another thread's belay_next() may free the call. */
 		m.number = number = call->number;
-		r = send_message(belay, &m);
+		r = send_later(belay, &m);
 		if (r == 0)
 			*ret_request = number;
 	}
@@ -55,7 +55,7 @@ int belay_lock_cancel(struct belay *belay, uint32_t request)
 	else if (!call || !call->async)
 		r = -ENOENT;
 	else if (!call->done)
-		r = send_message(belay, &m);
+		r = send_later(belay, &m);
 	pthread_mutex_unlock(&belay->mutex);
 	return r;
 }
@@ -68,8 +68,11 @@ int belay_next(struct belay *belay, struct belay_event_info *ret_event)
 	if (forked(belay))
 		return -EPERM;
 	pthread_mutex_lock(&belay->mutex);
-	if (TAILQ_EMPTY(&belay->events))
+	/* One packet a round: if there is another, the descriptor stays readable. */
+	if (TAILQ_EMPTY(&belay->events) && !belay->polled) {
+		belay->polled = true;
 		call_poll(belay);
+	}
 	call = TAILQ_FIRST(&belay->events);
 	if (belay->lost) {
 		r = -EIO;
@@ -84,7 +87,31 @@ int belay_next(struct belay *belay, struct belay_event_info *ret_event)
 		free(call);
 		r = 1;
 	}
+	belay->polled = belay->polled && r == 1;
 	call_signal(belay);
+	pthread_mutex_unlock(&belay->mutex);
+	return r;
+}
+
+int belay_cork(struct belay *belay)
+{
+	if (forked(belay))
+		return -EPERM;
+	pthread_mutex_lock(&belay->mutex);
+	belay->corked = true;
+	pthread_mutex_unlock(&belay->mutex);
+	return 0;
+}
+
+int belay_uncork(struct belay *belay)
+{
+	int r;
+
+	if (forked(belay))
+		return -EPERM;
+	pthread_mutex_lock(&belay->mutex);
+	belay->corked = false;
+	r = send_box(belay);
 	pthread_mutex_unlock(&belay->mutex);
 	return r;
 }

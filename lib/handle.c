@@ -231,7 +231,7 @@ int belay_unlock(struct belay_handle *handle, uint64_t start, uint64_t length)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&belay->mutex);
-	r = send_message(belay, &m);
+	r = send_later(belay, &m);
 	pthread_mutex_unlock(&belay->mutex);
 	return r;
 }

@@ -63,6 +63,8 @@ struct belay {
 	bool reading;			/* a leader reads; else nobody does */
 	bool sending;			/* somebody sends box[!fill]; add to box[fill] */
 	bool signalled;			/* event_fd is readable */
+	bool corked;			/* what need not leave yet stays in the box */
+	bool polled;			/* belay_next() has read since it last returned 0 */
 	unsigned fill;
 	uint64_t last_key;		/* of owners that are not the process */
 
@@ -97,6 +99,10 @@ void call_lose(struct belay *belay);
 /* send.c */
 /* Send @m, perhaps in one packet with others'; may drop the mutex. 0 or -EIO. */
 int send_message(struct belay *belay, const struct client_message *m);
+/* The same, but while the connection is corked it stays in the box. */
+int send_later(struct belay *belay, const struct client_message *m);
+/* Send what stays in the box. */
+int send_box(struct belay *belay);
 /* The same in a packet of its own, with a descriptor. Also -EBADF ... of sendmsg(2). */
 int send_descriptor(struct belay *belay, const struct client_message *m, int fd);
 

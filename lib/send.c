@@ -78,7 +78,19 @@ static void flush(struct belay *belay)
 	}
 }
 
-int send_message(struct belay *belay, const struct client_message *m)
+int send_box(struct belay *belay)
+{
+	/* Whoever sends takes it along. */
+	if (!belay->sending) {
+		belay->sending = true;
+		flush(belay);
+		belay->sending = false;
+		pthread_cond_broadcast(&belay->room);
+	}
+	return belay->lost ? -EIO : 0;
+}
+
+static int put(struct belay *belay, const struct client_message *m)
 {
 	struct outbox *box;
 
@@ -87,17 +99,27 @@ int send_message(struct belay *belay, const struct client_message *m)
 			return -EIO;
 		box = &belay->box[belay->fill];
 		if (client_put(box->bytes, sizeof(box->bytes), &box->size, m) == 0)
-			break;
-		/* Only what waits behind a sender can fill a box. */
-		assert(belay->sending);
-		pthread_cond_wait(&belay->room, &belay->mutex);
+			return 0;
+		/* Full: behind a sender, or under a cork. */
+		if (belay->sending)
+			pthread_cond_wait(&belay->room, &belay->mutex);
+		else
+			(void)send_box(belay);
 	}
-	if (belay->sending)
-		return 0;
-	belay->sending = true;
-	flush(belay);
-	belay->sending = false;
-	return belay->lost ? -EIO : 0;
+}
+
+int send_message(struct belay *belay, const struct client_message *m)
+{
+	int r = put(belay, m);
+
+	return r < 0 ? r : send_box(belay);
+}
+
+int send_later(struct belay *belay, const struct client_message *m)
+{
+	int r = put(belay, m);
+
+	return r < 0 || belay->corked ? r : send_box(belay);
 }
 
 int send_descriptor(struct belay *belay, const struct client_message *m, int fd)
@@ -113,6 +135,7 @@ int send_descriptor(struct belay *belay, const struct client_message *m, int fd)
 	if (belay->lost)
 		return -EIO;
 	belay->sending = true;
+	flush(belay);	/* what stands under a cork was said before */
 	pthread_mutex_unlock(&belay->mutex);
 	r = send_packet(belay, bytes, size, fd);
 	pthread_mutex_lock(&belay->mutex);

@@ -96,6 +96,18 @@ static void crowd_close(struct crowd *crowd)
 	close(crowd->signals);
 }
 
+/* Give the lock back and, if the run goes on, ask for it again: in one packet. */
+static int again(struct crowd *crowd, struct client *client)
+{
+	int r = belay_cork(client->belay);
+
+	if (r == 0)
+		r = belay_unlock(client->handle, 0, 0);
+	if (r == 0 && !crowd->ending)
+		r = start(crowd, client);
+	return r < 0 ? r : belay_uncork(client->belay);
+}
+
 /* Everything that this client's descriptor has to say. */
 static int serve(struct crowd *crowd, struct client *client)
 {
@@ -108,9 +120,7 @@ static int serve(struct crowd *crowd, struct client *client)
 			return event.result;
 		latency_add(&crowd->latency, bench_now() - client->started);
 		crowd->count++;
-		r = belay_unlock(client->handle, 0, 0);
-		if (r == 0 && !crowd->ending)
-			r = start(crowd, client);
+		r = again(crowd, client);
 		if (r < 0)
 			return r;
 	}

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
 # libbelay against a belayd played by the test.
-check_PROGRAMS += tests/ipc/test_lib_peer
-TESTS += tests/ipc/test_lib_peer
+check_PROGRAMS += tests/ipc/test_lib_peer tests/ipc/test_lib_stress
+TESTS += tests/ipc/test_lib_peer tests/ipc/test_lib_stress
 tests_ipc_test_lib_peer_SOURCES = tests/ipc/test_lib_peer.c tests/ipc/peer.h
 tests_ipc_test_lib_peer_LDADD = lib/libbelay.la wire/libbelaywire.a -lpthread
+tests_ipc_test_lib_stress_SOURCES = tests/ipc/test_lib_stress.c tests/ipc/peer.h
+tests_ipc_test_lib_stress_LDADD = $(tests_ipc_test_lib_peer_LDADD)
 
 # libbelay against a real belayd.
 check_PROGRAMS += tests/ipc/test_lib

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "include/belay.h"
 #include "tests/tap.h"
 #include "wire/client.h"
 
@@ -134,6 +135,38 @@ static inline pthread_t play(struct script *script)
 	if (pthread_create(&thread, NULL, script_thread, script) != 0)
 		bail_out("no thread");
 	return thread;
+}
+
+/* A connection with one handle, number 5 to belayd. */
+static inline void open_one(struct peer *peer)
+{
+	struct client_message m;
+
+	peer_accept(peer, welcome);
+	peer_get(peer, &m);
+	PUT(peer, RESULT_OF(m, .handle = 5));
+}
+
+static inline struct belay *with_handle(struct peer *peer, enum belay_lock_owner owner,
+				 struct belay_handle **ret_handle)
+{
+	struct script script = { peer, open_one };
+	pthread_t thread = play(&script);
+	struct belay *belay = NULL;
+
+	if (belay_connect(&belay, peer->path) < 0 ||
+	    belay_open_name(belay, NULL, "x", owner, ret_handle) < 0)
+		bail_out("no connection to the peer");
+	pthread_join(thread, NULL);
+	return belay;
+}
+
+/* Ends a connection whose belayd answers nothing any more. */
+static inline void drop(struct peer *peer, struct belay *belay, struct belay_handle *handle)
+{
+	peer_hang_up(peer);
+	belay_handle_close(handle);
+	belay_disconnect(belay);
 }
 
 #endif
