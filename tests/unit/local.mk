@@ -23,11 +23,17 @@ tests_unit_test_wire_client_LDADD = $(wire_test_libs)
 tests_unit_test_wire_group_LDADD = $(wire_test_libs)
 tests_unit_test_wire_snapshot_LDADD = $(wire_test_libs)
 
-check_PROGRAMS += tests/unit/test_config tests/unit/test_cpg_parts tests/unit/test_group_local
-TESTS += tests/unit/test_config tests/unit/test_cpg_parts tests/unit/test_group_local
+ports_tests = tests/unit/test_config tests/unit/test_cpg_parts tests/unit/test_group_cpg tests/unit/test_group_local
+check_PROGRAMS += $(ports_tests)
+TESTS += $(ports_tests)
 tests_unit_test_config_LDADD = $(PORTS_LIBS)
 tests_unit_test_cpg_parts_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(COROSYNC_CFLAGS)
 tests_unit_test_cpg_parts_LDADD = $(PORTS_LIBS)
+# It brings functions of libcpg, libquorum and libcmap of its own, which win.
+tests_unit_test_group_cpg_SOURCES = tests/unit/test_group_cpg.c \
+	tests/unit/fake_corosync.c tests/unit/fake_corosync.h
+tests_unit_test_group_cpg_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(COROSYNC_CFLAGS)
+tests_unit_test_group_cpg_LDADD = $(PORTS_LIBS)
 tests_unit_test_group_local_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_group_local_LDADD = $(PORTS_LIBS)
 
@@ -46,7 +52,8 @@ check_PROGRAMS += $(core_tests)
 TESTS += $(core_tests)
 tests_unit_test_core_ranges_LDADD = tests/unit/libcorering.a core/libbelaycore.a
 
-daemon_tests = tests/unit/test_outbox tests/unit/test_journal tests/unit/test_daemon_parts
+daemon_tests = tests/unit/test_outbox tests/unit/test_journal tests/unit/test_daemon_parts \
+	tests/unit/test_engine
 check_PROGRAMS += $(daemon_tests)
 TESTS += $(daemon_tests)
 tests_unit_test_outbox_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
@@ -54,3 +61,6 @@ tests_unit_test_outbox_LDADD = $(BELAYD_LIBS)
 tests_unit_test_journal_LDADD = $(BELAYD_LIBS)
 tests_unit_test_daemon_parts_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_daemon_parts_LDADD = $(BELAYD_LIBS)
+tests_unit_test_engine_SOURCES = tests/unit/test_engine.c tests/unit/bus.c tests/unit/bus.h
+tests_unit_test_engine_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_engine_LDADD = $(BELAYD_LIBS)
