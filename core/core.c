@@ -193,12 +193,13 @@ bool core_serves(const struct belay_core *c)
 
 /*
  * What counts even from a life that this order does not know, or has closed:
- * how a new life begins, and that the others have closed this node's own.
+ * how a new life begins, and what is said to this node about its own.
  */
 static bool heeded(const struct belay_core *c, const struct belay_op *op)
 {
 	return op->type == BELAY_OP_HELLO ||
-	       (op->type == BELAY_OP_FENCED && op->node == c->config.self);
+	       ((op->type == BELAY_OP_FENCED || op->type == BELAY_OP_AGAIN) &&
+		op->node == c->config.self);
 }
 
 /* An op of the present frame, in its place of the order. */

@@ -150,6 +150,7 @@ struct node {
 	bool synced;
 	bool hello;			/* unsynced HELLO seen in this view */
 	bool heard;			/* any HELLO seen in this view */
+	bool no_donor;			/* its HELLO met no node known to have state */
 	uint64_t incarnation;
 	uint64_t seq;			/* last op delivered */
 	uint64_t acked;			/* last own op it has acknowledged */

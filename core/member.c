@@ -129,12 +129,16 @@ static void restart(struct belay_core *c)
 	}
 	c->start_sent = false;
 	c->hello_sent = false;
+	c->leave_sent = false;
 	tell_self(c, BELAY_ACTION_FORGET);
 	tell_self(c, BELAY_ACTION_RESTART);
 }
 
 static void rejoin(struct belay_core *c)
 {
+	/* A snapshot under way is void, and the former HELLO with it. */
+	if (c->loading)
+		snapshot_clear(c);
 	restart(c);
 	if (quorate(c))
 		hello(c);
@@ -170,10 +174,11 @@ static void confirm_own_tries(struct belay_core *c)
 					queue_confirm(c, i);
 }
 
-static void fenced_send(struct belay_core *c, uint32_t i, uint64_t incarnation)
+static void about_send(struct belay_core *c, enum belay_op_type type, uint32_t i,
+		       uint64_t incarnation)
 {
 	struct belay_op op = {
-		.type = BELAY_OP_FENCED,
+		.type = type,
 		.node = c->node[i].id,
 		.incarnation = incarnation,
 	};
@@ -243,9 +248,6 @@ void member_view(struct belay_core *c, const struct belay_event *ev)
 		return;
 	}
 	if (!c->synced) {
-		/* A snapshot under way is void, and the former HELLO with it. */
-		if (c->loading)
-			snapshot_clear(c);
 		rejoin(c);
 		return;
 	}
@@ -256,7 +258,7 @@ void member_view(struct belay_core *c, const struct belay_event *ev)
 	if (c->config.fencing_none && member_lowest_synced(c))
 		for (uint32_t i = 0; i < c->node_count; i++)
 			if (c->node[i].standing == BELAY_NODE_LEFT)
-				fenced_send(c, i, c->node[i].incarnation);
+				about_send(c, BELAY_OP_FENCED, i, c->node[i].incarnation);
 	confirm_own_tries(c);
 	stable_update(c);
 }
@@ -318,7 +320,7 @@ static void on_hello_synced(struct belay_core *c, uint32_t i)
 		if (c->self > i)
 			discard(c);
 	} else if (member_lowest_synced(c) || c->config.stability == BELAY_STABLE_ALL) {
-		fenced_send(c, i, c->from_incarnation);
+		about_send(c, BELAY_OP_FENCED, i, c->from_incarnation);
 	}
 }
 
@@ -342,6 +344,7 @@ static void on_hello_fresh(struct belay_core *c, uint32_t i, uint64_t token)
 		return;
 	}
 	n->acked = 0;
+	n->no_donor = lowest(c, true) == c->node_count;
 	tell(c, BELAY_ACTION_NODE_JOINED, i);
 	if (member_lowest_synced(c))
 		tell(c, BELAY_ACTION_SNAPSHOT, i);
@@ -395,7 +398,7 @@ static void on_fenced(struct belay_core *c, const struct belay_op *op)
 	n = &c->node[i];
 	if (i == c->self) {
 		/* The others were told that this node is dead, and went on. */
-		if (c->synced && op->incarnation == c->incarnation)
+		if (op->incarnation == c->incarnation && c->synced)
 			discard(c);
 		return;
 	}
@@ -411,6 +414,26 @@ static void on_fenced(struct belay_core *c, const struct belay_op *op)
 	tell(c, BELAY_ACTION_NODE_CLOSED, i);
 	maybe_start(c);
 	stable_update(c);
+}
+
+/*
+ * A HELLO that came while the only node with state was not known to have it
+ * found no donor. That node, now known, makes its sender say it again.
+ */
+static void on_synced(struct belay_core *c, uint32_t from)
+{
+	c->node[from].synced = true;
+	if (from != c->self)
+		return;
+	for (uint32_t i = 0; i < c->node_count; i++)
+		if (c->node[i].no_donor && c->node[i].in_view && !c->node[i].synced)
+			about_send(c, BELAY_OP_AGAIN, i, c->node[i].incarnation);
+}
+
+static void on_again(struct belay_core *c, const struct belay_op *op)
+{
+	if (op->node == c->config.self && op->incarnation == c->incarnation && !c->synced)
+		rejoin(c);
 }
 
 static void on_leave(struct belay_core *c, uint32_t from)
@@ -438,13 +461,16 @@ bool member_op(struct belay_core *c, const struct belay_op *op)
 		on_hello(c, from, op);
 		return true;
 	case BELAY_OP_SYNCED:
-		c->node[from].synced = true;
+		on_synced(c, from);
 		return true;
 	case BELAY_OP_START:
 		on_start(c, from, op);
 		return true;
 	case BELAY_OP_FENCED:
 		on_fenced(c, op);
+		return true;
+	case BELAY_OP_AGAIN:
+		on_again(c, op);
 		return true;
 	case BELAY_OP_LEAVE:
 		if (c->synced)
@@ -473,7 +499,7 @@ int member_fence(struct belay_core *c, uint32_t id)
 	 * the operator vouches for whatever life there was. */
 	if (c->synced && n->standing == BELAY_NODE_UNSEEN)
 		return -ENOENT;
-	fenced_send(c, i, c->synced ? n->incarnation : 0);
+	about_send(c, BELAY_OP_FENCED, i, c->synced ? n->incarnation : 0);
 	return 0;
 }
 

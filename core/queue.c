@@ -250,6 +250,8 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
 
 	if (weaker)
 		widen(again, more, granted.start, granted.end);
+	if (owner_at(c, owner)->id.node == 0)
+		return; /* refused, and it was all its owner had */
 	for (i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
 		const struct request *q = request_at(c, i);
 
@@ -258,7 +260,10 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
 	}
 }
 
-/* Grant or refuse one queued request that nothing blocks any more. */
+/*
+ * Grant or refuse one queued request that nothing blocks any more. Returns
+ * whether others, outside the range that was freed, may go for it.
+ */
 static bool let_go(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
@@ -276,7 +281,7 @@ static bool let_go(struct belay_core *c, uint32_t i)
 	if (!table_room(c, r, q->owner, 2)) {
 		c->stats.refused++;
 		request_finish(c, i, -ENOLCK);
-		return false;
+		return true;
 	}
 	return request_grant(c, i);
 }
@@ -296,7 +301,7 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 			struct request q = *request_at(c, i);
 			struct blocker b = queue_blocker(c, i);
 			struct belay_range granted = range_of(q.start, q.end);
-			bool weaker;
+			bool frees;
 
 			if (b.lock != 0 || b.request != 0) {
 				if (!q.wait)
@@ -304,9 +309,8 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 				continue;
 			}
 			tried |= !q.wait && !q.test;
-			weaker = let_go(c, i);
-			if (owner_at(c, q.owner)->id.node != 0)
-				after_grant(c, r, q.owner, weaker, granted, &again, &more);
+			frees = let_go(c, i);
+			after_grant(c, r, q.owner, frees, granted, &again, &more);
 			/* An exclusive lock on all of it: nobody behind can go. */
 			if (q.mode == BELAY_MODE_EX && !q.test && !more && res->tries == 0 &&
 			    granted.start <= range.start && granted.end >= range.end)
@@ -326,8 +330,7 @@ void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker
 	struct belay_range again = granted;
 	bool more = false;
 
-	if (owner_at(c, owner)->id.node != 0)
-		after_grant(c, r, owner, weaker, granted, &again, &more);
+	after_grant(c, r, owner, weaker, granted, &again, &more);
 	if (more)
 		queue_scan(c, r, again);
 }

@@ -272,6 +272,11 @@ static bool load_end(struct belay_core *c, const struct belay_record *rec)
 		return false;
 	c->loading = false;
 	c->synced = true;
+	/* What is fed again begins behind this node's own HELLO, perhaps within its frame. */
+	c->from = c->self;
+	c->from_incarnation = c->incarnation;
+	c->from_seq = c->node[c->self].seq + 1;
+	c->from_new = false;
 	core_send(c, &op, true, 0, 0, 0);
 	core_emit(c, &replay);
 	core_emit(c, &synced);

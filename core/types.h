@@ -99,6 +99,8 @@ enum belay_op_type {
 	BELAY_OP_LEAVE,
 	/* Hash of the replicated state at a place in the order: place hash */
 	BELAY_OP_DIGEST,
+	/* The HELLO of that life met no node known to have state; say it again: node incarnation */
+	BELAY_OP_AGAIN,
 	BELAY_OP_COUNT
 };
 
@@ -117,7 +119,7 @@ struct belay_op {
 	bool test;			/* F_GETLK: answer only, take nothing */
 	bool held;			/* BUSY: a holder is named */
 	bool synced;			/* HELLO */
-	uint32_t node;			/* FENCED: who; BUSY: whose request */
+	uint32_t node;			/* FENCED AGAIN: who; BUSY: whose request */
 	uint32_t request;		/* number of the request, per node */
 	uint32_t members;		/* START: how many the view has */
 	struct belay_key key;
@@ -127,7 +129,7 @@ struct belay_op {
 	uint64_t token;			/* RELINQ HELLO START: fencing clock */
 	uint64_t place;			/* DIGEST */
 	uint64_t hash;			/* DIGEST */
-	uint64_t incarnation;		/* FENCED */
+	uint64_t incarnation;		/* FENCED AGAIN */
 	struct belay_limits limits;	/* HELLO */
 };
 

@@ -63,6 +63,7 @@ static const char *const ops[BELAY_OP_COUNT] = {
 	[BELAY_OP_FENCED] = "FENCED",
 	[BELAY_OP_LEAVE] = "LEAVE",
 	[BELAY_OP_DIGEST] = "DIGEST",
+	[BELAY_OP_AGAIN] = "AGAIN",
 };
 
 static const char *const records[BELAY_RECORD_COUNT] = {
@@ -217,6 +218,7 @@ static void add_op(struct text *t, const struct belay_op *op)
 		add(t, " members %" PRIu32 " token %" PRIu64, op->members, op->token);
 		break;
 	case BELAY_OP_FENCED:
+	case BELAY_OP_AGAIN:
 		add(t, " node %" PRIu32 " incarnation %" PRIu64, op->node, op->incarnation);
 		break;
 	case BELAY_OP_DIGEST:

@@ -56,6 +56,7 @@ static const uint32_t op_fields[BELAY_OP_COUNT] = {
 	[BELAY_OP_FENCED] = NODE | INCARNATION,
 	[BELAY_OP_LEAVE] = 0,
 	[BELAY_OP_DIGEST] = PLACE | HASH,
+	[BELAY_OP_AGAIN] = NODE | INCARNATION,
 };
 
 static uint32_t fields_of(enum belay_op_type type, bool held)

@@ -156,7 +156,7 @@ static void print_tally(const struct tally *t)
 {
 	static const char *const op[BELAY_OP_COUNT] = {
 		"REQ", "REL", "CANCEL", "BUSY", "HELD", "WAITING", "RELINQ", "CLAIM", "IDLE", "CLIENT_GONE",
-		"HELLO", "SYNCED", "START", "FENCED", "LEAVE", "DIGEST",
+		"HELLO", "SYNCED", "START", "FENCED", "LEAVE", "DIGEST", "AGAIN",
 	};
 	const struct {
 		const char *name;

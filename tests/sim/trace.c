@@ -26,6 +26,7 @@ static const char *op_name(enum belay_op_type type)
 		[BELAY_OP_CLIENT_GONE] = "CLIENT_GONE", [BELAY_OP_HELLO] = "HELLO",
 		[BELAY_OP_SYNCED] = "SYNCED", [BELAY_OP_START] = "START", [BELAY_OP_FENCED] = "FENCED",
 		[BELAY_OP_LEAVE] = "LEAVE", [BELAY_OP_DIGEST] = "DIGEST",
+		[BELAY_OP_AGAIN] = "AGAIN",
 	};
 
 	return type < BELAY_OP_COUNT && name[type] ? name[type] : "?";
@@ -114,6 +115,7 @@ static struct text op_text(const struct belay_op *op)
 		snprintf(t.at, sizeof(t.at), "%s%s", name, op->synced ? " synced" : " unsynced");
 		break;
 	case BELAY_OP_FENCED:
+	case BELAY_OP_AGAIN:
 		snprintf(t.at, sizeof(t.at), "%s n%u incarnation %" PRIu64, name, op->node, op->incarnation);
 		break;
 	default:
@@ -147,6 +149,38 @@ static void trace_local(struct sim *sim, const struct node *node, const struct b
 			   event->lock.cookie, owner.at);
 	else
 		trace_line(sim, "n%u unlock %s by %s", node->id, range.at, owner.at);
+}
+
+/* What the core knows of the resource that an op is about. */
+static struct word state_text(const struct node *node, const struct belay_op *op)
+{
+	static const char *const state[BELAY_STATE_COUNT] = { "UNOWNED", "OWNED", "RECALL", "ARB" };
+	struct belay_cursor cursor = { 0 };
+	struct belay_lock_info info;
+	uint32_t held = 0, waiting = 0, key = sim_key(&op->key);
+	const char *name = NULL;
+	struct word t = { "" };
+
+	while (key != SIM_NONE && belay_core_locks_next(node->core, &cursor, &info) == 1) {
+		if (sim_key(&info.key) != key)
+			continue;
+		name = state[info.state];
+		held += !info.waiting;
+		waiting += info.waiting;
+	}
+	if (name)
+		snprintf(t.at, sizeof(t.at), "r%u is %s: %u held, %u waiting", key, name, held, waiting);
+	else if (key != SIM_NONE)
+		snprintf(t.at, sizeof(t.at), "r%u: nothing held or waiting is known here", key);
+	return t;
+}
+
+static void trace_op(struct sim *sim, const struct node *node, const struct belay_op *op)
+{
+	struct word before = state_text(node, op);
+
+	snprintf(sim->state_before, sizeof(sim->state_before), "%s", before.at);
+	trace_line(sim, "n%u deliver n%u %s", node->id, sim->delivering, op_text(op).at);
 }
 
 void trace_event(struct sim *sim, const struct node *node, const struct belay_event *event)
@@ -189,35 +223,23 @@ void trace_event(struct sim *sim, const struct node *node, const struct belay_ev
 			trace_line(sim, "n%u deliver n%u asks for acks", node->id, event->frame->node);
 		break;
 	case BELAY_EVENT_OP:
+		trace_op(sim, node, event->op);
+		break;
 	case BELAY_EVENT_RECORD:
 	case BELAY_EVENT_COUNT:
-		break;	/* OP: trace_state() */
+		break;
 	}
 }
 
-/* The op that was delivered, and what the core makes of its resource. */
 void trace_state(struct sim *sim, const struct node *node, const struct belay_event *event)
 {
-	static const char *const state[BELAY_STATE_COUNT] = { "UNOWNED", "OWNED", "RECALL", "ARB" };
-	struct belay_cursor cursor = { 0 };
-	struct belay_lock_info info;
-	uint32_t held = 0, waiting = 0, key;
-	const char *name = "";
-	char text[64] = "";
+	struct word after;
 
 	if (!sim->options.trace || event->type != BELAY_EVENT_OP)
 		return;
-	key = sim_key(&event->op->key);
-	while (key != SIM_NONE && belay_core_locks_next(node->core, &cursor, &info) == 1) {
-		if (sim_key(&info.key) != key)
-			continue;
-		name = state[info.state];
-		held += !info.waiting;
-		waiting += info.waiting;
-	}
-	if (key != SIM_NONE)
-		snprintf(text, sizeof(text), " -> %s held %u, waiting %u", name, held, waiting);
-	trace_line(sim, "n%u deliver n%u %s%s", node->id, sim->delivering, op_text(event->op).at, text);
+	after = state_text(node, event->op);
+	if (strcmp(after.at, sim->state_before) != 0)
+		trace_line(sim, "n%u   %s", node->id, after.at);
 }
 
 void trace_action(struct sim *sim, const struct node *node, const struct belay_action *action)
@@ -231,7 +253,8 @@ void trace_action(struct sim *sim, const struct node *node, const struct belay_a
 		trace_line(sim, "n%u   send %s%s", n, op_text(action->op).at, action->urgent ? "" : " (may wait)");
 		break;
 	case BELAY_ACTION_FLUSH:
-		trace_line(sim, "n%u   flush%s", n, action->ask ? ", ask" : "");
+		if (action->ask)
+			trace_line(sim, "n%u   asks for acks", n);
 		break;
 	case BELAY_ACTION_REPLY:
 		trace_line(sim, "n%u   reply c%u cookie %" PRIu64 ": %s, token %" PRIu64 "%s", n, action->client,

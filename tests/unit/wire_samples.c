@@ -203,6 +203,12 @@ const struct frame_sample frame_samples[] = {
 		.hex = "424c594701002e00 010200000000000000000300 0d00ffffffff0f0807060504030201 "
 		       "0d00010000000000000000",
 	}, {
+		.name = "AGAIN",
+		.frame = ALONE, .op_count = 1, .op = {
+			{ .type = BELAY_OP_AGAIN, .node = 2, .incarnation = 0x0102030405060708 },
+		},
+		.hex = "424c594701001f00 010200000000000000000300 1000020807060504030201",
+	}, {
 		.name = "DIGEST, LEAVE",
 		.frame = ALONE, .op_count = 3, .op = {
 			{ .type = BELAY_OP_DIGEST, .place = 16384, .hash = 0xfedcba9876543210 },
