@@ -289,7 +289,7 @@ static bool let_go(struct belay_core *c, uint32_t i)
 void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 {
 	struct resource *res = resource_at(c, r);
-	bool local = res->state != BELAY_STATE_ARB, more = true, tried = false;
+	bool local = res->state != BELAY_STATE_ARB, more = true, judge = false;
 
 	while (more && res->waiting != 0) {
 		uint32_t count = queue_collect(c, res, range, local);
@@ -308,8 +308,8 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 					queue_confirm(c, i);
 				continue;
 			}
-			tried |= !q.wait && !q.test;
 			frees = let_go(c, i);
+			judge |= frees || (!q.wait && !q.test);
 			after_grant(c, r, q.owner, frees, granted, &again, &more);
 			/* An exclusive lock on all of it: nobody behind can go. */
 			if (q.mode == BELAY_MODE_EX && !q.test && !more && res->tries == 0 &&
@@ -319,8 +319,9 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 		range = again;
 	}
 	resource_touch(c, r);
-	/* Only waits count as edges; a try that got its lock makes one all the same. */
-	if (tried)
+	/* Edges that no request brought: a try was none until it got its lock, and what
+	 * an owner's lock kept back may stand before the owner's own waits now. */
+	if (judge)
 		deadlock_resolve(c, r);
 }
 
@@ -331,8 +332,11 @@ void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker
 	bool more = false;
 
 	after_grant(c, r, owner, weaker, granted, &again, &more);
-	if (more)
-		queue_scan(c, r, again);
+	if (!more)
+		return;
+	queue_scan(c, r, again);
+	if (weaker)
+		deadlock_resolve(c, r);
 }
 
 void queue_scan_later(struct belay_core *c, uint32_t r)
