@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -70,11 +72,13 @@ static void put_head(struct journal *j, const struct belay_core_config *config)
 static int map_new(const char *path, size_t size, uint8_t **ret_map)
 {
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS, r = 0;
+	char old[PATH_MAX];
 	void *map;
 
 	if (path) {
-		/* Not the old file made empty: somebody may be reading it. */
-		(void)unlink(path);
+		/* What the former belayd recorded may be what tells why it ended. */
+		(void)snprintf(old, sizeof(old), "%s.old", path);
+		(void)rename(path, old);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		/* Space is taken now: a full file system would be a SIGBUS later. */
 		if (fd < 0)

@@ -46,8 +46,8 @@ enum journal_type {
 struct journal;
 
 /*
- * Start a journal with a ring of @ring_size bytes. @path: its file, replaced
- * if it exists; NULL: plain memory. 0 or a negative errno.
+ * Start a journal with a ring of @ring_size bytes. @path: its file; one that
+ * is there is kept as PATH.old. NULL: plain memory. 0 or a negative errno.
  */
 int journal_open(const char *path, size_t ring_size, const struct belay_core_config *config,
 		 struct journal **ret_journal);

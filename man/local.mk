@@ -2,3 +2,4 @@
 dist_man_MANS += man/belay.conf.5
 dist_man_MANS += man/libbelay.3
 dist_man_MANS += man/belay.1
+dist_man_MANS += man/belayd.8

@@ -67,6 +67,7 @@ static void test_stale(void)
 	struct belayd d;
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct raw r;
+	char old[128];
 	int fd;
 
 	belayd_start(&d, NULL);
@@ -77,6 +78,8 @@ static void test_stale(void)
 	ok(belayd_ready(&d), "the next one starts all the same");
 	raw_open(&r, d.socket);
 	raw_close(&r);
+	snprintf(old, sizeof(old), "%s.old", d.journal);
+	ok(access(old, F_OK) == 0, "and keeps what the one before recorded");
 	ok_int(belayd_stop(&d), 0, "and leaves cleanly");
 
 	fd = open(d.socket, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
