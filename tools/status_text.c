@@ -67,11 +67,18 @@ static void wrong_left(struct wrong *wrong, const struct status_view *view, stru
 	for (i = 0; i < view->left_count; i++)
 		if (view->left[i].node == id)
 			left = view->left[i];
+	node_label(node, label, sizeof(label));
+	/* Who is alone may be the one that is gone. */
+	if (!json_true(view->status, "quorate")) {
+		say(wrong, "WRONG", "node %s cannot be reached from here", label);
+		return;
+	}
 	say(wrong, "WRONG",
-	    "node %s has left and is not fenced: it may still be writing. %s%" PRIu64 " locks of it "
-	    "stay, %" PRIu64 " requests wait behind it%s. If it has certainly stopped: "
-	    "belay fence-ack %" PRIu64, node_label(node, label, sizeof(label)),
-	    view->partly ? "At least " : "", left.locks, left.waiting,
+	    "node %s has left and is not fenced: it may still be writing. What it has locked stays "
+	    "locked: %s%" PRIu64 " lock%s, and %" PRIu64 " request%s wait%s behind it%s. If it has "
+	    "certainly stopped: belay fence-ack %" PRIu64, label,
+	    view->partly ? "at least " : "", left.locks, left.locks == 1 ? "" : "s",
+	    left.waiting, left.waiting == 1 ? "" : "s", left.waiting == 1 ? "s" : "",
 	    all ? ", and no lock goes from one node to another" : "", id);
 }
 
@@ -111,9 +118,6 @@ static void wrong_here(struct wrong *wrong, struct json_object *s)
 		    quorate ? "" : ", once there is quorum");
 	else if (json_true(s, "frozen"))
 		say(wrong, "WRONG", "locking is frozen on this node");
-	if (json_true(s, "leaving"))
-		say(wrong, "NOTE", "belayd is stopping here: it leaves as soon as nothing is held; "
-		    "%" PRIu64 " locks are", json_u64(s, "locks"));
 	if (json_true(s, "back_pressure.now"))
 		say(wrong, "WRONG", "corosync takes messages more slowly than clients ask, so clients "
 		    "wait: %" PRIu64 " operations are queued", json_u64(s, "messages.ops_queued"));
@@ -124,6 +128,13 @@ static void wrong_here(struct wrong *wrong, struct json_object *s)
 		say(wrong, "WRONG", "%" PRIu64 " messages could not be read: something else speaks in "
 		    "belay's group, or the network damages messages",
 		    json_u64(s, "messages.bad"));
+}
+
+static void note(struct wrong *wrong, struct json_object *s)
+{
+	if (json_true(s, "leaving"))
+		say(wrong, "NOTE", "belayd is stopping here: it leaves as soon as nothing is held; "
+		    "%" PRIu64 " locks are", json_u64(s, "locks"));
 	if (strcmp(json_text(s, "fencing"), "none") == 0)
 		say(wrong, "NOTE", "fencing = none: a node that leaves counts as stopped. For test beds only: "
 		    "on shared data this corrupts it");
@@ -138,6 +149,7 @@ unsigned status_print_wrong(FILE *to, const struct status_view *view)
 
 	wrong_here(&wrong, view->status);
 	wrong_nodes(&wrong, view);
+	note(&wrong, view->status);
 	return wrong.count;
 }
 

@@ -64,3 +64,9 @@ tests_unit_test_daemon_parts_LDADD = $(BELAYD_LIBS)
 tests_unit_test_engine_SOURCES = tests/unit/test_engine.c tests/unit/bus.c tests/unit/bus.h
 tests_unit_test_engine_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_engine_LDADD = $(BELAYD_LIBS)
+
+check_PROGRAMS += tests/unit/test_status_text
+TESTS += tests/unit/test_status_text
+tests_unit_test_status_text_SOURCES = tests/unit/test_status_text.c tools/json.c tools/status_text.c
+tests_unit_test_status_text_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_status_text_LDADD = $(JSONC_LIBS)
