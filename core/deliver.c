@@ -225,6 +225,15 @@ static void on_req(struct belay_core *c, const struct belay_op *op, const struct
 	index_resource_release(c, r);
 }
 
+/* Has the owner a request in the resource's queue? Others it may have only its own node knows. */
+static bool waits_on(const struct belay_core *c, uint32_t owner, uint32_t r)
+{
+	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next)
+		if (request_at(c, i)->resource == r && request_at(c, i)->queue != 0)
+			return true;
+	return false;
+}
+
 static void on_rel(struct belay_core *c, const struct belay_op *op)
 {
 	uint32_t r = index_resource(c, &op->key, false), o;
@@ -238,7 +247,7 @@ static void on_rel(struct belay_core *c, const struct belay_op *op)
 	o = index_owner(c, &id, false);
 	if (o != 0) {
 		(void)table_clear(c, r, o, op->range);
-		waits = owner_at(c, o)->requests != 0;
+		waits = waits_on(c, o, r);
 		index_owner_release(c, o);
 	}
 	queue_scan(c, r, op->range);
