@@ -41,7 +41,7 @@ static void boot(struct sim *sim, struct node *node)
 {
 	trace(sim, "n%u boots", node->id);
 	cpg_boot(sim, node);
-	sim_due(sim, random_below(&sim->random, 3000), DUE_REPAIR, node->id, FAULT_KILL);
+	sim_due(sim, random_below(&sim->random, sim->temper.boot_us), DUE_REPAIR, node->id, FAULT_KILL);
 }
 
 static void split(struct sim *sim)

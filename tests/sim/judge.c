@@ -455,9 +455,12 @@ void judge_missed_deadlock(struct sim *sim)
 		struct hunt h = { .sim = sim, .strict = true, .target = i };
 		const struct owner *o = &sim->owner[i];
 
-		if (o->used && o->believes && o->pending > 0 && o->id.kind == BELAY_KIND_POSIX && hunt_from(&h, i))
-			sim_fail(sim, "n%u client %u waits in a circle, and nobody says EDEADLK", o->id.node,
-				 o->id.client);
+		if (!o->used || !o->believes || o->pending == 0 || o->id.kind != BELAY_KIND_POSIX || !hunt_from(&h, i))
+			continue;
+		for (uint32_t k = 0; k < SIM_KEYS; k++)
+			trace_beliefs(sim, k);
+		sim_fail(sim, "n%u client %u waits in a circle, and nobody says EDEADLK", o->id.node, o->id.client);
+		return;
 	}
 }
 

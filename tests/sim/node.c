@@ -85,7 +85,8 @@ void node_start(struct sim *sim, struct node *node)
 	node->path = mix64(++sim->incarnation);
 	config.self = node->id;
 	/* From the time of day: above whatever a former cluster gave out. */
-	config.token_base += sim->now_us << 40;
+	if (!sim->options.scenario)
+		config.token_base += sim->now_us << 40;
 	config.incarnation = node->incarnation = sim->incarnation * 1000;
 	size = belay_core_size(&config);
 	assert(size > 0);
@@ -292,7 +293,7 @@ static void outgoing_due(struct sim *sim, struct node *node)
 	if (node->outgoing_due || node->outgoing_at == node->outgoing.count)
 		return;
 	node->outgoing_due = true;
-	sim_due(sim, 1 + random_below(&sim->random, 500), DUE_OUTGOING, node->id, 0);
+	sim_due(sim, 1 + random_below(&sim->random, sim->temper.outgoing_us), DUE_OUTGOING, node->id, 0);
 }
 
 void node_outgoing(struct sim *sim, struct node *node)
@@ -604,7 +605,7 @@ void node_end_turn(struct sim *sim, struct node *node)
 	if (node->flush_due || (!must && node->pending.count == 0))
 		return;
 	if (!must)
-		in = 1 + random_below(&sim->random, 1000);
+		in = 1 + random_below(&sim->random, sim->temper.company_us);
 	else if (random_chance(&sim->random, sim->temper.linger_percent))
 		in = random_below(&sim->random, sim->temper.linger_us);
 	node->flush_due = true;

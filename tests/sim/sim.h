@@ -287,6 +287,8 @@ struct temper {
 	uint32_t keys, clients, atoms;
 	uint32_t fence_us;	/* 0: no fencing before healing */
 	uint32_t record_batch;
+	uint32_t company_us, outgoing_us, boot_us;
+	uint32_t fixed_gap_us;	/* scenarios: in place of a random one */
 	bool small_limits;
 };
 
@@ -336,6 +338,7 @@ struct sim {
 	struct token_top top[SIM_KEYS][SIM_ATOMS][2];
 	struct verdict *verdict;
 	char failure[512];
+	char state_before[80];	/* the trace's */
 };
 
 /* ---- world.c ---- */
@@ -508,6 +511,8 @@ bool fault_all_well(const struct sim *sim);
 
 /* ---- script.c ---- */
 
+/* A world of options.nodes nodes in which nothing is left to chance. */
+void script_world(struct sim *sim);
 /* Plays a scenario and writes its trace; returns whether it made sense. */
 bool script_play(struct sim *sim, FILE *script, const char *name);
 

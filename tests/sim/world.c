@@ -261,6 +261,9 @@ static void draw_temper(struct sim *sim)
 		.record_batch = random_between(r, 1, 30),
 		.hole_percent = random_below(r, 4) * 30,
 		.private_ops = random_below(r, 8),
+		.company_us = 1000,
+		.outgoing_us = 500,
+		.boot_us = 3000,
 		.small_limits = random_chance(r, 10),
 	};
 }
@@ -276,8 +279,8 @@ static void draw_config(struct sim *sim)
 		.node_count = sim->nodes,
 		.limits = {
 			.resources_max = small ? 2 : 16,
-			.locks_max = small ? 6 : 512,
-			.waiters_max = small ? 4 : 256,
+			.locks_max = small ? 6 : 4096,
+			.waiters_max = small ? 4 : 1024,
 			.locks_per_owner_max = small ? 2 : 64,
 		},
 		.requests_max = 64,
@@ -315,6 +318,7 @@ void sim_reset(struct sim *sim, uint64_t seed)
 	sim->ring_count = 0;
 	sim->reform = 0;
 	sim->doomed = 0;
+	sim->token_node = 0;
 	sim->request_top = sim->owner_top = sim->owner_serial = 0;
 	sim->failure[0] = '\0';
 	sim->run_events = 0;
@@ -328,6 +332,20 @@ void sim_reset(struct sim *sim, uint64_t seed)
 	sim->stability = sim->nodes == 2 ? BELAY_STABLE_ALL : BELAY_STABLE_MAJORITY;
 	draw_temper(sim);
 	draw_config(sim);
+}
+
+void script_world(struct sim *sim)
+{
+	sim_reset(sim, 1);
+	sim->temper = (struct temper){
+		.order_us = 1, .lag_us = 1, .burst = 1, .linger_us = 1, .think_us = 1, .gap_us = 1,
+		.frame_ops = 40, .quorum_us = 1, .record_batch = 30, .company_us = 1, .outgoing_us = 1,
+		.boot_us = 1, .fixed_gap_us = 1000, .keys = SIM_KEYS, .clients = SIM_CLIENTS, .atoms = SIM_ATOMS,
+	};
+	sim->config.limits = (struct belay_limits){ 16, 512, 256, 64 };
+	sim->config.min_hold_us = 0;
+	sim->config.idle_us = 1000000000;
+	sim->config.claim_streak = 8;
 }
 
 const char *sim_run(struct sim *sim, uint64_t seed)
