@@ -72,7 +72,7 @@ void belay_core_stats(const struct belay_core *c, struct belay_stats *ret_stats)
 	ret_stats->nodes = c->node_count;
 	ret_stats->synced = c->synced;
 	ret_stats->frozen = c->frozen;
-	ret_stats->quorate = core_serves(c) || c->quorate_flag;
+	ret_stats->quorate = member_quorate(c);
 	ret_stats->leaving = c->leaving;
 	ret_stats->incarnation = c->incarnation;
 	ret_stats->place = c->place;

@@ -429,6 +429,7 @@ void member_leave_check(struct belay_core *c);
 void member_quorum(struct belay_core *c, bool quorate);
 void member_serve_check(struct belay_core *c);
 bool member_lowest_synced(const struct belay_core *c);
+bool member_quorate(const struct belay_core *c);
 uint32_t member_majority(const struct belay_core *c);
 
 /* digest.c */

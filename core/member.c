@@ -23,7 +23,7 @@ static uint32_t in_view(const struct belay_core *c)
 	return count;
 }
 
-static bool quorate(const struct belay_core *c)
+bool member_quorate(const struct belay_core *c)
 {
 	if (c->config.stability == BELAY_STABLE_ALL)
 		return c->quorate_flag;
@@ -89,7 +89,7 @@ static void maybe_start(struct belay_core *c)
 {
 	struct belay_op op = { .type = BELAY_OP_START, .token = c->token };
 
-	if (c->synced || c->stale || c->start_sent || !quorate(c) || lowest(c, false) != c->self)
+	if (c->synced || c->stale || c->start_sent || !member_quorate(c) || lowest(c, false) != c->self)
 		return;
 	for (uint32_t i = 0; i < c->node_count; i++) {
 		const struct node *n = &c->node[i];
@@ -140,7 +140,7 @@ static void rejoin(struct belay_core *c)
 	if (c->loading)
 		snapshot_clear(c);
 	restart(c);
-	if (quorate(c))
+	if (member_quorate(c))
 		hello(c);
 }
 
@@ -243,7 +243,7 @@ void member_view(struct belay_core *c, const struct belay_event *ev)
 	if (c->synced && !goes_on)
 		lose_quorum(c);
 	if (c->stale) {
-		if (quorate(c))
+		if (member_quorate(c))
 			discard(c);
 		return;
 	}
@@ -265,7 +265,7 @@ void member_view(struct belay_core *c, const struct belay_event *ev)
 
 void member_quorum(struct belay_core *c, bool flag)
 {
-	bool before = quorate(c);
+	bool before = member_quorate(c);
 
 	c->quorate_flag = flag;
 	if (c->config.stability != BELAY_STABLE_ALL || before == flag)
@@ -493,7 +493,7 @@ int member_fence(struct belay_core *c, uint32_t id)
 		return -EBUSY;
 	if (n->standing == BELAY_NODE_CLOSED)
 		return -ENOENT;
-	if (c->stale || !quorate(c))
+	if (c->stale || !member_quorate(c))
 		return -EAGAIN;
 	/* S7: a synced node knows which life has ended; before anybody is synced
 	 * the operator vouches for whatever life there was. */
