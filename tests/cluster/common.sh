@@ -21,7 +21,8 @@ bed() { "$bed" "$@"; }
 clean_up() {
 	# The logs of a failed test are what is needed to understand it.
 	if [ "$tap_failed" -gt 0 ]; then
-		tail -n 40 "$BED_DIR"/n*/log/*.out "$BED_DIR"/n*/log/corosync/corosync.log 2>/dev/null | sed 's/^/# /'
+		tail -n 30 "$BED_DIR"/n*/log/*.out 2>/dev/null | sed 's/^/# /'
+		grep -E 'TOTEM|QUORUM' "$BED_DIR"/n*/log/corosync/corosync.log 2>/dev/null | tail -n 20 | sed 's/^/# /'
 	fi
 	bed down
 	rm -rf "$BED_DIR"
@@ -79,7 +80,10 @@ hold() { ask "$@" && has "$1"; }
 release() {
 	# shellcheck disable=SC2016
 	timeout "$patience" bash -c 'echo >"$1"' release "$BED_DIR/$1.end"
-	wait "$(cat "$BED_DIR/$1.pid")"
+	local pid
+	pid=$(cat "$BED_DIR/$1.pid")
+	rm -f "$BED_DIR/$1".{got,end,has,pid}
+	wait "$pid"
 }
 
 # free NODE NAME: nobody is in the way of an exclusive lock; busy: somebody is.

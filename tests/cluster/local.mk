@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # On real corosync, in namespaces: "make check-cluster", as root.
 CLUSTER_TESTS += \
+	tests/cluster/bed.sh \
+	tests/cluster/fence.sh \
 	tests/cluster/group.sh \
-	tests/cluster/bed.sh
+	tests/cluster/join.sh \
+	tests/cluster/mutex.sh \
+	tests/cluster/partition.sh
 EXTRA_DIST += $(CLUSTER_TESTS) tests/cluster/bed tests/cluster/common.sh
 
 check_PROGRAMS += tests/cluster/group_probe
