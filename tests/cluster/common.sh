@@ -78,12 +78,16 @@ hold() { ask "$@" && has "$1"; }
 
 # release HOLDER: it ends, with its command's status.
 release() {
-	# shellcheck disable=SC2016
-	timeout "$patience" bash -c 'echo >"$1"' release "$BED_DIR/$1.end"
-	local pid
+	local pid fifo status
 	pid=$(cat "$BED_DIR/$1.pid")
-	rm -f "$BED_DIR/$1".{got,end,has,pid}
+	# Read and write: opening must not wait for a holder that is gone.
+	exec {fifo}<>"$BED_DIR/$1.end"
+	echo >&"$fifo"
 	wait "$pid"
+	status=$?
+	exec {fifo}>&-
+	rm -f "$BED_DIR/$1".{got,end,has,pid}
+	return "$status"
 }
 
 # free NODE NAME: nobody is in the way of an exclusive lock; busy: somebody is.
