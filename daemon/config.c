@@ -378,7 +378,7 @@ void config_default(struct config *ret_config)
 	c->min_hold_us = 2000;
 	c->idle_s = 60;
 	c->claim_streak = 32;
-	c->unlock_linger_us = 50;
+	c->unlock_linger_us = 100;
 
 	add_lockspace(c, CONFIG_DEFAULT_LOCKSPACE, strlen(CONFIG_DEFAULT_LOCKSPACE));
 	c->lockspace[0].mode = 0666;

@@ -28,7 +28,7 @@ static void send_op(struct engine *e, const struct belay_action *a)
 	uint64_t due_us = a->urgent ? 0 : e->now_us + OUTBOX_COMPANY_US;
 
 	if (a->urgent && e->unlocking && e->follows && a->op->type == BELAY_OP_REL) {
-		due_us = e->now_us + e->settings.linger_us;
+		due_us = e->linger_us = e->now_us + e->settings.linger_us;
 		e->lingered++;
 	}
 	if (outbox_push(e->outbox, a->op, e->now_us, due_us) < 0)
@@ -223,6 +223,11 @@ int engine_unlock(struct engine *e, struct belay_event *event, bool follows)
 	return r;
 }
 
+uint64_t engine_lingers(const struct engine *e)
+{
+	return !e->ending && outbox_deadline(e->outbox) == e->linger_us ? e->linger_us : 0;
+}
+
 /* ---- turns ---- */
 
 static void arm(struct engine *e)
@@ -369,6 +374,7 @@ static void on_quorum(void *context, bool quorate)
 	struct engine *e = context;
 	struct belay_event ev = { .type = BELAY_EVENT_QUORUM, .quorum.quorate = quorate };
 
+	e->in_turn = true;
 	qb_log(LOG_INFO, "corosync says: %squorate", quorate ? "" : "not ");
 	(void)engine_step(e, &ev);
 }
@@ -382,7 +388,14 @@ static void on_lost(void *context, int error)
 		reason = "corosync stopped";
 	else if (error == -EEXIST)
 		reason = "another belayd of this node is in the group; stop it first";
+	e->in_turn = true;
 	engine_finish(e, ENGINE_GROUP_LOST, reason);
+}
+
+/* The group has told all that had come: that was the turn. */
+static void on_told(void *context)
+{
+	engine_turn_end(context);
 }
 
 void engine_group_handlers(struct engine *e, struct group_handlers *ret_handlers)
@@ -392,6 +405,7 @@ void engine_group_handlers(struct engine *e, struct group_handlers *ret_handlers
 		.on_message = engine_on_message,
 		.on_quorum = on_quorum,
 		.on_lost = on_lost,
+		.on_told = on_told,
 		.context = e,
 	};
 }

@@ -96,6 +96,12 @@ int engine_step(struct engine *e, struct belay_event *event);
 int engine_unlock(struct engine *e, struct belay_event *event, bool follows);
 
 /*
+ * Until when it is worth waiting for that next lock before the turn ends; 0:
+ * not at all, for nothing lingers, or something urgent is there, too.
+ */
+uint64_t engine_lingers(const struct engine *e);
+
+/*
  * Who serves much at once says where that begins and ends; else a turn ends as
  * soon as the loop has dispatched what it has in hand. Does not nest.
  */

@@ -137,11 +137,11 @@ void engine_on_view(void *context, const struct group_view *view)
 
 	if (e->ending)
 		return;
+	e->in_turn = true;
 	for (uint32_t i = 0; i < view->left_count; i++)
 		snapshots_drop(&e->snapshots, view->left[i]);
 	remember_view(e, view);
 	apply_view(e, view);
-	engine_turn(e);
 }
 
 /* One line for each bad message, unless they come thick. */
@@ -247,6 +247,7 @@ void engine_on_message(void *context, uint32_t node, const void *buf, size_t siz
 
 	if (e->ending)
 		return;
+	e->in_turn = true;
 	e->messages++;
 	e->message_bytes += size;
 	r = wire_message_type(buf, size, &type);
@@ -256,5 +257,4 @@ void engine_on_message(void *context, uint32_t node, const void *buf, size_t siz
 		on_frame(e, node, buf, size);
 	else
 		on_snapshot(e, node, buf, size);
-	engine_turn(e);
 }

@@ -44,8 +44,16 @@ struct group_handlers {
 	 * group; another negative errno: corosync failed in a way that is no state of it.
 	 */
 	void (*on_lost)(void *context, int error);
+	/* What had come is told; follows any of the above, once for many. May be NULL. */
+	void (*on_told)(void *context);
 	void *context;
 };
+
+static inline void group_told(const struct group_handlers *handlers)
+{
+	if (handlers->on_told)
+		handlers->on_told(handlers->context);
+}
 
 /* What the cluster's own configuration says. */
 struct group_info {

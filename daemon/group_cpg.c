@@ -78,6 +78,7 @@ static void on_fail_later(void *data)
 	struct group_cpg *g = data;
 
 	lost(g, g->failed);
+	group_told(&g->handlers);
 }
 
 /* From where no handler may be called. */
@@ -182,6 +183,7 @@ static int32_t on_cpg_ready(int32_t fd, int32_t revents, void *data)
 	if (r < 0)
 		lost(g, r);
 	tell_quorum(g);
+	group_told(&g->handlers);
 	return 0;
 }
 
@@ -197,6 +199,7 @@ static int32_t on_quorum_ready(int32_t fd, int32_t revents, void *data)
 	if (r < 0)
 		lost(g, r);
 	tell_quorum(g);
+	group_told(&g->handlers);
 	return 0;
 }
 

@@ -81,7 +81,8 @@ static int32_t on_turn(int32_t fd, int32_t revents, void *data)
 		g->head = (g->head + 1) % UNDER_WAY_MAX;
 		g->count--;
 	}
-	/* Each of those has asked for its own turn. */
+	group_told(&g->handlers);
+	/* What was sent meanwhile has asked for its own turn. */
 	return 0;
 }
 

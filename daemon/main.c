@@ -183,6 +183,8 @@ static void settle(const struct belayd *d)
 	(void)umask(077);
 	/* Nothing that belayd may ever start gains rights by it. */
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	/* Waits of microseconds must not become 50 of them more. */
+	(void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 	/* It keeps open no directory that somebody may want to unmount. */
 	if (!d->options.foreground && chdir("/") < 0)
 		qb_log(LOG_WARNING, "cannot change to /: %s", strerror(errno));

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <qb/qblog.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,17 +342,42 @@ static void on_source(struct server *s, struct source *source, uint32_t events)
 	}
 }
 
+static void serve(struct server *s)
+{
+	struct epoll_event events[READY_MAX];
+	int count = epoll_wait(s->epoll_fd, events, READY_MAX, 0);
+
+	for (int i = 0; i < count; i++)
+		on_source(s, events[i].data.ptr, events[i].events);
+}
+
+/*
+ * An unlock lingers for the lock that should follow it: wait here, where a
+ * wait costs one call; a timer and the loop would cost several, and time.
+ */
+static bool linger(struct server *s)
+{
+	uint64_t until_us = engine_lingers(s->engine), now_us = clock_now_us();
+	struct pollfd clients = { .fd = s->epoll_fd, .events = POLLIN };
+	struct timespec left;
+
+	if (until_us <= now_us)
+		return false;
+	/* Not longer than a second: linger_us is far below. */
+	left = (struct timespec){ .tv_nsec = (long)(until_us - now_us) * 1000 };
+	return ppoll(&clients, 1, &left, NULL) == 1;
+}
+
 static int32_t on_ready(int32_t fd, int32_t revents, void *data)
 {
 	struct server *s = data;
-	struct epoll_event events[READY_MAX];
-	int count = epoll_wait(s->epoll_fd, events, READY_MAX, 0);
 
 	(void)fd;
 	(void)revents;
 	engine_turn_begin(s->engine);
-	for (int i = 0; i < count; i++)
-		on_source(s, events[i].data.ptr, events[i].events);
+	do
+		serve(s);
+	while (linger(s));
 	engine_turn_end(s->engine);
 	return 0;
 }

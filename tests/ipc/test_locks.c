@@ -214,6 +214,41 @@ static void test_close_while_waiting(const struct belayd *d)
 	raw_close(&b);
 }
 
+/* What is asked in one packet is answered in order, and at once in one packet. */
+static void test_packet(const struct belayd *d)
+{
+	struct client_message m = {
+		.type = CLIENT_OPEN_NAME, .number = 101, .text = "default", .text_size = 7,
+		.text2 = "packet", .text2_size = 6,
+	};
+	uint8_t buf[4096];
+	size_t size = 0;
+	struct raw r;
+	uint32_t handle = 0, packets;
+
+	raw_open(&r, d->socket);
+	(void)client_put(buf, sizeof(buf), &size, &m);
+	m.number = 102;
+	m.text2 = "packed";
+	(void)client_put(buf, sizeof(buf), &size, &m);
+	/* The first handle of a client is 1, and it is open when this is read. */
+	m = (struct client_message){
+		.type = CLIENT_LOCK, .number = 103, .handle = 1, .mode = EX, .range = { 0, 9 },
+	};
+	(void)client_put(buf, sizeof(buf), &size, &m);
+	m = (struct client_message){ .type = CLIENT_UNLOCK, .handle = 1, .range = { 0, 4 } };
+	(void)client_put(buf, sizeof(buf), &size, &m);
+	packets = r.packets;
+	(void)raw_send_bytes(&r, buf, size, NULL, 0);
+	ok(raw_result(&r, 101, &m) == 0 && (handle = m.handle) == 1, "a packet of four: the first");
+	ok(raw_result(&r, 102, &m) == 0 && m.handle == 2, "the second");
+	ok_uint(r.packets - packets, 1, "both answers come in one packet");
+	ok_int(raw_result(&r, 103, &m), 0, "the third, which uses what the first opened");
+	ok(raw_silent(&r), "an unlock without a number is not answered");
+	ok_int(raw_close_handle(&r, handle), 0, "closed");
+	raw_close(&r);
+}
+
 int main(void)
 {
 	struct belayd d;
@@ -225,6 +260,7 @@ int main(void)
 	test_deadlock(&d);
 	test_kinds(&d);
 	test_close_while_waiting(&d);
+	test_packet(&d);
 	ok_int(belayd_stop(&d), 0, "belayd leaves cleanly");
 	if (tap_state()->failed > 0)
 		belayd_show_log(&d);

@@ -89,6 +89,7 @@ static void deliver(struct bus *bus, const struct bus_message *m)
 		} else {
 			node->handlers.on_message(node->handlers.context, m->node, m->bytes, m->size);
 		}
+		group_told(&node->handlers);
 	}
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Small parts of belayd, each against its contract. */
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/handle.h"
@@ -230,6 +232,48 @@ static void test_identity(void)
 	ok_int(identity_of_file(&map, STDIN_FILENO + 1000, &b), -EBADF, "a descriptor that is not open");
 }
 
+/* Files of a cluster: the same key on all nodes, wherever the file system is mounted. */
+static void test_files(void)
+{
+	struct config config;
+	struct identity_map map;
+	struct identity id;
+	char dir[] = "/tmp/belay-parts.XXXXXX", path[64];
+	struct stat st;
+	uint64_t inode = 0;
+	int fd;
+
+	if (!mkdtemp(dir))
+		bail_out("no temporary directory");
+	snprintf(path, sizeof(path), "%s/file", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		bail_out("no file");
+	config_default(&config);
+	identity_map_init(&map, &config, false);
+	ok_int(identity_of_file(&map, fd, &id), -ENOLCK, "a file under no lockspace's path");
+	map.standalone = true;
+	ok_int(identity_of_file(&map, fd, &id), 0, "standalone it is known by its device");
+	ok_uint(id.key.lockspace, IDENTITY_LOCAL, "in a lockspace of its own");
+	map.standalone = false;
+	config.lockspace[1] = (struct config_lockspace){ .name = "data", .number = 4711 };
+	snprintf(config.lockspace[1].path, sizeof(config.lockspace[1].path), "%s/later", dir);
+	config.lockspace_count = 2;
+	ok_int(identity_of_file(&map, fd, &id), -ENOLCK, "a lockspace whose path is not there");
+	if (mkdir(config.lockspace[1].path, 0700) < 0)
+		bail_out("no directory");
+	ok_int(identity_of_file(&map, fd, &id), 0, "it appears");
+	for (unsigned i = 16; i-- > 0; )
+		inode = i < 8 ? inode << 8 | id.key.id[i] : inode + id.key.id[i];
+	ok(id.key.lockspace == 4711 && inode == st.st_ino, "the key is the inode, and nothing of this node");
+	ok(id.may_read && id.may_write, "open for both");
+	rmdir(config.lockspace[1].path);
+	ok_int(identity_of_file(&map, fd, &id), -ENOLCK, "it is gone again: no stale device is believed");
+	close(fd);
+	unlink(path);
+	rmdir(dir);
+}
+
 static void test_replies(void)
 {
 	const struct client_message m = { .type = CLIENT_RESULT, .number = 1 };
@@ -269,6 +313,7 @@ int main(void)
 	test_names();
 	test_access();
 	test_identity();
+	test_files();
 	test_replies();
 	test_limit();
 	return done_testing();

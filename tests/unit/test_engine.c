@@ -331,6 +331,7 @@ static void test_ends(void)
 	ok_int(bus.node[0].end, ENGINE_LEFT, "cleanly");
 	ok_int(engine_step(bus.node[0].engine, &late), -ESHUTDOWN, "after the end nothing is done any more");
 	bus.node[1].handlers.on_lost(bus.node[1].handlers.context, -ENOTCONN);
+	group_told(&bus.node[1].handlers);
 	ok(bus_run(&bus, second_ended), "corosync stops");
 	ok(bus.node[1].end == ENGINE_GROUP_LOST && strstr(bus.node[1].reason, "corosync"), "and so does the engine");
 	bus_free(&bus);
