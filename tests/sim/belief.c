@@ -256,8 +256,10 @@ static void grant(struct sim *sim, struct node *node, const struct request *requ
 		/* With other calls under way, what stands in the table is between them. */
 		if (o->pending == 1 || o->maybe[request->key][a] < hold_of(request->mode))
 			o->maybe[request->key][a] = (uint8_t)hold_of(request->mode);
-		if (request->unlocked & (1u << a))
+		/* The answers to two threads may come in either order; the later grant is what counts. */
+		if ((request->unlocked & (1u << a)) || token < o->token[request->key][a])
 			continue;
+		o->token[request->key][a] = token;
 		hold = hold_of(request->mode);
 		if (hold == HOLD_EX && lowered_meanwhile(sim, request, a))
 			hold = HOLD_SH;
@@ -354,8 +356,10 @@ static void check_test(struct sim *sim, struct node *node, const struct request 
 
 	if (!reply->held) {
 		sim->tally.free_tests++;
-		if (!request->saw_free)
+		if (!request->saw_free) {
+			trace_beliefs(sim, request->key);
 			sim_fail(sim, "n%u: a test of r%u says free, but it never was", node->id, request->key);
+		}
 		return;
 	}
 	sim->tally.held_tests++;
@@ -504,6 +508,8 @@ void belief_new_life(struct sim *sim, struct node *node)
 			continue;
 		q->number = 0;
 		q->order = q->first_order = 0;
+		/* It was passed because it had been refused, perhaps, and nobody could say so any more. */
+		q->passed_us = 0;
 		q->delivered = 0;
 	}
 }

@@ -202,6 +202,7 @@ struct owner {
 	uint8_t held[SIM_KEYS][SIM_ATOMS];	/* enum hold */
 	/* No less than what a table can say: threads of one owner may ask and give back at once. */
 	uint8_t maybe[SIM_KEYS][SIM_ATOMS];
+	uint64_t token[SIM_KEYS][SIM_ATOMS];	/* of the last grant */
 	/* What was held last and when that ended: a decision may be older than its news. */
 	uint8_t ended[SIM_KEYS][SIM_ATOMS];
 	uint64_t ended_us[SIM_KEYS][SIM_ATOMS];
