@@ -95,8 +95,8 @@ static void replay(struct engine *e)
 		if (e->ending) {
 			/* Only to be freed. */
 		} else if (entry->is_view) {
-			remember_view(e, (const struct group_view *)entry->bytes);
-			apply_view(e, (const struct group_view *)entry->bytes);
+			remember_view(e, hold_view(entry));
+			apply_view(e, hold_view(entry));
 		} else {
 			remember_message(e, entry->node, entry->skip, entry->bytes, entry->size);
 			apply_frame(e, entry->node, entry->skip, entry->limit, entry->bytes,

@@ -36,6 +36,12 @@ int hold_add_message(struct hold *h, uint32_t node, uint32_t skip, const void *b
 /* Take out the oldest entry, or NULL. The caller's, to free(). */
 struct hold_entry *hold_take(struct hold *h);
 
+/* The view of an entry that is one. */
+static inline const struct group_view *hold_view(const struct hold_entry *entry)
+{
+	return (const void *)entry->bytes;
+}
+
 void hold_clear(struct hold *h);
 
 #endif

@@ -76,7 +76,7 @@ static bool held_back(const struct bus *bus, const struct bus_message *m)
 
 static void deliver(struct bus *bus, const struct bus_message *m)
 {
-	const struct group_view *view = (const struct group_view *)m->bytes;
+	const struct group_view *view = (const void *)m->bytes;
 
 	for (unsigned i = 0; i < BUS_NODES; i++) {
 		struct bus_node *node = &bus->node[i];

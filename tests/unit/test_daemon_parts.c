@@ -93,7 +93,7 @@ static void test_hold(void)
 	   "they come back in order");
 	free(e);
 	e = hold_take(&h);
-	ok(e->is_view && ((struct group_view *)e->bytes)->member[0] == 9, "as they were");
+	ok(e->is_view && hold_view(e)->member[0] == 9, "as they were");
 	free(e);
 	hold_clear(&h);
 	ok(!hold_take(&h) && h.bytes == 0, "and are forgotten");
