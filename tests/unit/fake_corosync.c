@@ -184,7 +184,7 @@ cs_error_t cpg_model_initialize(cpg_handle_t *handle, cpg_model_t model, cpg_mod
 		return e;
 	if (model != CPG_MODEL_V1)
 		return CS_ERR_INVALID_PARAM;
-	f->cpg_model = *(cpg_model_v1_data_t *)data;
+	memcpy(&f->cpg_model, data, sizeof(f->cpg_model));
 	f->cpg_context = context;
 	make_socket(f->cpg_socket);
 	f->cpg_handles++;
@@ -301,7 +301,7 @@ cs_error_t quorum_model_initialize(quorum_handle_t *handle, quorum_model_t model
 		return e;
 	if (model != QUORUM_MODEL_V1)
 		return CS_ERR_INVALID_PARAM;
-	f->quorum_model = *(quorum_model_v1_data_t *)data;
+	memcpy(&f->quorum_model, data, sizeof(f->quorum_model));
 	f->quorum_context = context;
 	make_socket(f->quorum_socket);
 	f->quorum_handles++;
