@@ -9,7 +9,7 @@ set -u
 # shellcheck source=tests/tap.sh
 . "$top_srcdir/tests/tap.sh"
 
-allowed='memcpy|memmove|memset|memcmp|bcmp|strlen'
+allowed='memcpy|memmove|memset|memcmp|memchr|bcmp|strlen'
 allowed="$allowed|__memcpy_chk|__memmove_chk|__memset_chk"
 allowed="$allowed|__assert_fail|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_"
 

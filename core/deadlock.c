@@ -51,6 +51,9 @@ static bool on_lock(void *context, uint32_t lock)
 {
 	struct hunt *h = context;
 
+	/* Ordered decisions come behind the release; a local one must not overtake it. */
+	if (h->local && queue_release_on_way(h->core, h->request, lock))
+		return false;
 	return reach(h, lock_at(h->core, lock)->owner);
 }
 
@@ -125,18 +128,14 @@ void deadlock_resolve(struct belay_core *c, uint32_t r)
 		for (uint32_t k = 0; k < count && !again; k++) {
 			uint32_t i = c->scratch[k];
 			struct request *q = request_at(c, i);
-			struct belay_range range = range_of(q->start, q->end);
 
 			if (q->queue <= judged || !q->wait)
 				continue;
 			judged = q->queue;
 			if (!deadlock_closes(c, i))
 				continue;
-			queue_drop(c, i);
-			c->stats.deadlocks++;
-			request_finish(c, i, -EDEADLK);
-			queue_scan(c, r, range);
-			again = true; /* the scan used c->scratch, and may have granted */
+			queue_break(c, i);
+			again = true; /* that used c->scratch, and may have granted */
 		}
 	}
 }

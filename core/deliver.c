@@ -42,8 +42,6 @@ static void decide(struct belay_core *c, uint32_t i, int result)
 	stable_duty(c, c->from, c->place);
 	if (result == -ENOLCK)
 		c->stats.refused++;
-	else if (result == -EDEADLK)
-		c->stats.deadlocks++;
 	request_finish(c, i, result);
 }
 
@@ -102,13 +100,8 @@ static void arbitrate(struct belay_core *c, uint32_t i)
 	if (!q->wait) {
 		queue_confirm(c, i);
 	} else if (deadlock_closes(c, i)) {
-		queue_drop(c, i);
-		/* A circle that only the order of the queue closes is none if the
-		 * newcomer goes first, as it would with the kernel's own locks. */
-		if (b.lock == 0)
-			grant_now(c, i);
-		else
-			decide(c, i, -EDEADLK);
+		stable_duty(c, c->from, c->place);
+		queue_break(c, i);
 	}
 }
 

@@ -260,6 +260,23 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
 	}
 }
 
+/* Grant a request that is off the queue, if the limits let it; returns as let_go() does. */
+static bool grant_dropped(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+
+	if (q->test) {
+		request_finish(c, i, 0);
+		return false;
+	}
+	if (!table_room(c, resource_at(c, q->resource), q->owner, 2)) {
+		c->stats.refused++;
+		request_finish(c, i, -ENOLCK);
+		return true;
+	}
+	return request_grant(c, i);
+}
+
 /*
  * Grant or refuse one queued request that nothing blocks any more. Returns
  * whether others, outside the range that was freed, may go for it.
@@ -267,23 +284,13 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
 static bool let_go(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
-	const struct resource *r = resource_at(c, q->resource);
 	uint64_t place = q->queue;
 	bool local = q->local;
 
 	queue_drop(c, i);
 	if (!local)
 		stable_duty(c, owner_at(c, q->owner)->node, place);
-	if (q->test) {
-		request_finish(c, i, 0);
-		return false;
-	}
-	if (!table_room(c, r, q->owner, 2)) {
-		c->stats.refused++;
-		request_finish(c, i, -ENOLCK);
-		return true;
-	}
-	return request_grant(c, i);
+	return grant_dropped(c, i);
 }
 
 void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
@@ -325,6 +332,17 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 		deadlock_resolve(c, r);
 }
 
+/* Has the owner a request in a queue that all know? */
+static bool waits(const struct belay_core *c, uint32_t owner)
+{
+	uint32_t i = owner_at(c, owner)->id.node != 0 ? owner_at(c, owner)->requests : 0;
+
+	for (; i != 0; i = request_at(c, i)->owner_next)
+		if (request_at(c, i)->queue != 0 && !request_at(c, i)->local)
+			return true;
+	return false;
+}
+
 void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
 		   struct belay_range granted)
 {
@@ -332,11 +350,30 @@ void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker
 	bool more = false;
 
 	after_grant(c, r, owner, weaker, granted, &again, &more);
-	if (!more)
-		return;
-	queue_scan(c, r, again);
-	if (weaker)
+	if (more)
+		queue_scan(c, r, again);
+	/* Who waited for the owner's place in the queue now waits for a lock of an owner who
+	 * may wait elsewhere. */
+	if (weaker || waits(c, owner))
 		deadlock_resolve(c, r);
+}
+
+void queue_break(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	struct belay_range range = range_of(q->start, q->end);
+	struct blocker b = queue_blocker(c, i);
+	uint32_t r = q->resource, owner = q->owner;
+
+	queue_drop(c, i);
+	/* Unless another thread of its process waits, too: then it would only move the circle. */
+	if (b.lock == 0 && !waits(c, owner)) {
+		queue_granted(c, r, owner, grant_dropped(c, i), range);
+		return;
+	}
+	c->stats.deadlocks++;
+	request_finish(c, i, -EDEADLK);
+	queue_scan(c, r, range);
 }
 
 void queue_scan_later(struct belay_core *c, uint32_t r)
@@ -385,10 +422,10 @@ void queue_scan_forget(struct belay_core *c)
 	}
 }
 
-/* Has this node already given up, by an op on its way, what is in q's way? */
-static bool release_on_way(const struct belay_core *c, const struct request *q,
-			   const struct lock *l)
+bool queue_release_on_way(const struct belay_core *c, uint32_t i, uint32_t lock)
 {
+	const struct request *q = request_at(c, i);
+	const struct lock *l = lock_at(c, lock);
 	uint64_t start = l->start > q->start ? l->start : q->start;
 	uint64_t end = l->end < q->end ? l->end : q->end;
 
@@ -447,7 +484,7 @@ void queue_confirm(struct belay_core *c, uint32_t i)
 	owner = b.lock != 0 ? lock_at(c, b.lock)->owner : request_at(c, b.request)->owner;
 	node = owner_at(c, owner)->node;
 	if (node == c->self) {
-		if (b.lock != 0 ? release_on_way(c, q, lock_at(c, b.lock)) :
+		if (b.lock != 0 ? queue_release_on_way(c, i, b.lock) :
 				  request_at(c, b.request)->cancelled ||
 					  request_at(c, b.request)->orphan)
 			return;

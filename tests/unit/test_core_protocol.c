@@ -226,9 +226,11 @@ static void test_join(void)
 	struct belay_stats s;
 
 	for (unsigned k = 0; k < 20; k++) {
-		(void)ring_lock(ring, at(1, 1 + k), 1 + k % 7, 10 * k, 10 * k + 5, k % 2 ? SH : EX, true, 200 + k);
+		(void)ring_lock(ring, at(1, 1 + k), 1 + k % 7, 10 * k, 10 * k + 5, k % 2 ? SH : EX,
+				true, 200 + k);
 		(void)ring_run(ring);
-		(void)ring_lock(ring, at(2, 1 + k), 1 + k % 7, 10 * k + 6, 10 * k + 6, EX, true, 300 + k);
+		(void)ring_lock(ring, at(2, 1 + k), 1 + k % 7, 10 * k + 6, 10 * k + 6, EX, true,
+				300 + k);
 		ring_pass(ring, 5 * MS);
 	}
 	(void)ring_lock(ring, at(2, 50), 1, 0, 0, EX, true, 400);
