@@ -429,8 +429,8 @@ bool queue_release_on_way(const struct belay_core *c, uint32_t i, uint32_t lock)
 	uint64_t start = l->start > q->start ? l->start : q->start;
 	uint64_t end = l->end < q->end ? l->end : q->end;
 
-	for (uint32_t i = c->sent_head; i != 0; i = sent_at(c, i)->next) {
-		const struct sent *s = sent_at(c, i);
+	for (uint32_t k = c->sent_head; k != 0; k = sent_at(c, k)->next) {
+		const struct sent *s = sent_at(c, k);
 
 		if (s->type == BELAY_OP_REL && s->resource == q->resource &&
 		    s->owner == l->owner && overlapping(start, end, s->range))

@@ -5,6 +5,7 @@
 # inputs bred from it. What breaks a law is left in tests/fuzz/ of the build
 # tree; feed it to the target by its name to see it again.
 
+: "${top_srcdir:=.}" "${top_builddir:=.}"
 # shellcheck source=tests/tap.sh
 . "$top_srcdir/tests/tap.sh"
 
