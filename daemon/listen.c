@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "wire/client.h"
+
 /* Connections waiting to be accepted; the kernel cuts it to somaxconn. */
 #define BACKLOG 1024
 
@@ -140,4 +142,24 @@ void listen_drain(int fd)
 	(void)shutdown(fd, SHUT_RD);
 	while (recv(fd, &byte, 1, MSG_DONTWAIT) > 0)
 		;
+}
+
+void listen_close(const struct config *config, int fd)
+{
+	(void)unlink(config->socket);
+	close(fd);
+}
+
+void listen_refuse(int fd, int error, const char *text)
+{
+	struct client_message m = { .type = CLIENT_ERROR, .result = error };
+	uint8_t buf[512];
+	size_t size = 0;
+
+	m.text = text;
+	m.text_size = (uint16_t)strlen(text);
+	if (client_put(buf, sizeof(buf), &size, &m) == 0)
+		(void)send(fd, buf, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	listen_drain(fd);
+	close(fd);
 }

@@ -14,11 +14,13 @@ noinst_LIBRARIES += daemon/libbelayd.a
 daemon_libbelayd_a_SOURCES = \
 	daemon/admin.c daemon/clock.h \
 	daemon/engine.c daemon/engine.h daemon/engine_order.c daemon/engine_private.h \
+	daemon/former.c daemon/former.h \
 	daemon/handle.c daemon/handle.h daemon/histogram.c daemon/histogram.h \
 	daemon/hold.c daemon/hold.h daemon/identity.c daemon/identity.h \
 	daemon/journal.c daemon/limit.h daemon/listen.c daemon/listen.h \
 	daemon/names.c daemon/names.h daemon/notify.c daemon/notify.h \
 	daemon/outbox.c daemon/outbox.h daemon/peer.c daemon/peer.h \
+	daemon/record.c daemon/record.h \
 	daemon/replies.c daemon/replies.h daemon/request.c \
 	daemon/server.c daemon/server.h daemon/server_private.h \
 	daemon/siphash.c daemon/siphash.h daemon/snapshot.c daemon/snapshot.h \

@@ -19,8 +19,10 @@
 #include "daemon/clock.h"
 #include "daemon/config.h"
 #include "daemon/engine.h"
+#include "daemon/former.h"
 #include "daemon/listen.h"
 #include "daemon/notify.h"
+#include "daemon/record.h"
 #include "daemon/server.h"
 #include "daemon/stop.h"
 
@@ -48,7 +50,8 @@ struct belayd {
 	struct options options;
 	struct config config;
 	qb_loop_t *loop;
-	int claim_fd;
+	int claim_fd, records;
+	struct former former;
 	struct server *server;
 	struct engine *engine;
 	struct group *group;
@@ -264,7 +267,11 @@ static void make_settings(const struct belayd *d, struct engine_settings *ret_se
 		/* Later lives have higher numbers, as long as the clock is not set back by more
 		 * than belayd was away. */
 		.incarnation = now_us,
-		.token_base = now_us,
+		/* Seconds, not microseconds: each end of a node's life takes this clock 2^48 on,
+		 * lest tokens of it come again. That is 18 hours of this scale. A cluster that
+		 * starts anew as a whole is above all its former tokens if no more such ends
+		 * have come than one for each 18 hours that it ran or was down. */
+		.token_base = now_us / 1000000 << 32,
 		.hold_bytes_max = HOLD_BYTES_MAX,
 		.journal_bytes = (size_t)c->journal_kb * 1024,
 		.journal_path = c->journal,
@@ -305,6 +312,21 @@ static void log_start(const struct belayd *d)
 		       "network can take and break locks");
 }
 
+/* The socket listens already if belayd had to wait, and who connected anew is served now. */
+static int listen_to_clients(struct belayd *d)
+{
+	struct former *f = &d->former;
+	int r = f->listen_fd < 0 ? listen_open(&d->config, &f->listen_fd) : 0;
+
+	if (r < 0)
+		return r;
+	r = server_listen(d->server, d->engine, f->listen_fd);
+	f->listen_fd = -1;
+	while (r == 0 && f->client_count > 0)
+		server_adopt(d->server, f->client[--f->client_count]);
+	return r;
+}
+
 static int start(struct belayd *d)
 {
 	const struct engine_handlers handlers = {
@@ -320,7 +342,7 @@ static int start(struct belayd *d)
 	d->loop = qb_loop_create();
 	if (!d->loop)
 		return -ENOMEM;
-	r = server_new(d->loop, &d->config, d->options.standalone, &d->server);
+	r = server_new(d->loop, &d->config, d->options.standalone, d->records, &d->server);
 	if (r < 0) {
 		qb_log(LOG_ERR, "cannot start: %s", strerror(-r));
 		return r;
@@ -338,19 +360,22 @@ static int start(struct belayd *d)
 	r = stop_init(&d->stop, d->loop, d->engine, d->server, &d->config, on_unclean, d);
 	if (r < 0)
 		return r;
-	return server_listen(d->server, d->engine);
+	return listen_to_clients(d);
 }
 
 static void finish(struct belayd *d)
 {
 	notify("STOPPING=1");
-	server_free(d->server, -EIO, d->reason);
+	server_free(d->server, -EIO, d->reason, d->status == STATUS_OK);
+	former_done(&d->former, &d->config, d->reason);
 	stop_done(&d->stop);
 	if (d->group)
 		d->group->ops->close(d->group);
 	engine_free(d->engine);
 	if (d->loop)
 		qb_loop_destroy(d->loop);
+	if (d->records >= 0)
+		close(d->records);
 	if (d->claim_fd >= 0)
 		close(d->claim_fd);
 	qb_log_fini();
@@ -413,6 +438,11 @@ static int serve(struct belayd *d)
 
 	if (r < 0)
 		return r == -EBUSY ? STATUS_RUNNING : STATUS_START;
+	r = record_open(d->config.socket, &d->records);
+	if (r == 0)
+		r = former_wait(&d->config, d->records, &d->former);
+	if (r < 0)
+		return r == -ECANCELED ? STATUS_UNCLEAN : STATUS_START;
 	return start(d) < 0 ? STATUS_START : STATUS_OK;
 }
 
@@ -445,7 +475,7 @@ int main(int argc, char **argv)
 
 	if (!d)
 		return STATUS_START;
-	d->claim_fd = -1;
+	d->claim_fd = d->records = d->former.listen_fd = -1;
 	status = parse_options(argc, argv, &d->options);
 	if (status >= 0)
 		goto out;

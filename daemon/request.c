@@ -51,8 +51,10 @@ static int add_handle(struct turn *t, const struct identity *id, const char *tex
 	struct client *c = t->c;
 	struct handle *h;
 	uint32_t number;
-	int r = names_add(&t->s->names, &id->key, text, size);
+	int r = client_record(t->s, c);
 
+	if (r == 0)
+		r = names_add(&t->s->names, &id->key, text, size);
 	if (r < 0)
 		return r;
 	r = handles_add(&c->handles, &id->key, &number);

@@ -70,6 +70,7 @@ void client_reply(struct server *s, struct client *c, const struct client_messag
 void client_drop(struct server *s, struct client *c)
 {
 	struct belay_event ev = { .type = BELAY_EVENT_CLIENT_GONE, .client.client = c->id };
+	bool told;
 
 	if (c->dead)
 		return;
@@ -97,8 +98,29 @@ void client_drop(struct server *s, struct client *c)
 	/* Closing takes them out of the epoll set. */
 	close(c->fd);
 	peer_close(&c->peer);
-	(void)engine_step(s->engine, &ev);
+	told = engine_step(s->engine, &ev) != -ESHUTDOWN;
+	/* If its locks are not given back, its process counts when belayd starts again. */
+	if (c->recorded && (s->ending ? s->clean : told))
+		record_remove(s->records, &c->record);
 	engine_turn(s->engine);
+}
+
+int client_record(struct server *s, struct client *c)
+{
+	uint64_t held_back;
+	int r;
+
+	if (c->recorded)
+		return 0;
+	r = record_put(s->records, c->peer.pid, c->id, &c->record);
+	if (r == 0) {
+		c->recorded = true;
+		return 0;
+	}
+	if (limit_pass(&s->record_limit, clock_now_us(), &held_back))
+		qb_log(LOG_ERR, "process %d may lock nothing, for belayd cannot note it in %s.clients: "
+		       "%s", (int)c->peer.pid, s->config->socket, strerror(-r));
+	return -ENOLCK;
 }
 
 void client_fail(struct server *s, struct client *c, struct limit *limit, int error,
@@ -184,18 +206,10 @@ fail_free:
 
 static void refuse(struct server *s, int fd, int error, const char *text)
 {
-	struct client_message m = { .type = CLIENT_ERROR, .result = error };
-	uint8_t buf[512];
-	size_t size = 0;
 	uint64_t held_back;
 
 	s->stats.refused++;
-	m.text = text;
-	m.text_size = (uint16_t)strlen(text);
-	if (client_put(buf, sizeof(buf), &size, &m) == 0)
-		(void)send(fd, buf, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-	listen_drain(fd);
-	close(fd);
+	listen_refuse(fd, error, text);
 	if (limit_pass(&s->refuse_limit, clock_now_us(), &held_back))
 		qb_log(LOG_WARNING, "refused a client (and %" PRIu64 " before it): %s", held_back,
 		       text);
@@ -214,11 +228,26 @@ static void refuse_without_descriptor(struct server *s)
 	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+void server_adopt(struct server *s, int fd)
+{
+	char text[128];
+	int r;
+
+	if (s->stats.clients >= s->config->clients_max) {
+		(void)snprintf(text, sizeof(text), "belayd has %" PRIu32 " clients, and "
+			       "clients_max allows no more", s->stats.clients);
+		refuse(s, fd, -EUSERS, text);
+		return;
+	}
+	r = client_new(s, fd);
+	if (r < 0)
+		refuse(s, fd, r, "belayd has no room for one more client");
+}
+
 static void on_connections(struct server *s)
 {
 	for (unsigned i = 0; i < ACCEPTS_MAX && s->listen_fd >= 0; i++) {
-		char text[128];
-		int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
+		int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
 			refuse_without_descriptor(s);
@@ -226,15 +255,7 @@ static void on_connections(struct server *s)
 		}
 		if (fd < 0)
 			return;
-		if (s->stats.clients >= s->config->clients_max) {
-			(void)snprintf(text, sizeof(text), "belayd has %" PRIu32 " clients, and "
-				       "clients_max allows no more", s->stats.clients);
-			refuse(s, fd, -EUSERS, text);
-			continue;
-		}
-		r = client_new(s, fd);
-		if (r < 0)
-			refuse(s, fd, r, "belayd has no room for one more client");
+		server_adopt(s, fd);
 	}
 }
 
@@ -482,7 +503,7 @@ static int make_slots(struct server *s)
 	return 0;
 }
 
-int server_new(qb_loop_t *loop, const struct config *config, bool standalone,
+int server_new(qb_loop_t *loop, const struct config *config, bool standalone, int records,
 	       struct server **ret_server)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -493,6 +514,7 @@ int server_new(qb_loop_t *loop, const struct config *config, bool standalone,
 	s->loop = loop;
 	s->config = config;
 	s->standalone = standalone;
+	s->records = records;
 	s->listen_fd = s->epoll_fd = s->spare_fd = -1;
 	s->listener.type = SOURCE_LISTENER;
 	TAILQ_INIT(&s->all);
@@ -511,20 +533,18 @@ int server_new(qb_loop_t *loop, const struct config *config, bool standalone,
 			r = -errno;
 	}
 	if (r < 0) {
-		server_free(s, 0, NULL);
+		server_free(s, 0, NULL, true);
 		return r;
 	}
 	*ret_server = s;
 	return 0;
 }
 
-int server_listen(struct server *s, struct engine *engine)
+int server_listen(struct server *s, struct engine *engine, int listen_fd)
 {
-	int r = listen_open(s->config, &s->listen_fd);
+	int r;
 
-	if (r < 0)
-		return r;
-	s->bound = true;
+	s->listen_fd = listen_fd;
 	s->engine = engine;
 	r = watch(s, s->listen_fd, &s->listener);
 	/* libqb serves a dozen descriptors a turn; here, all clients are one. */
@@ -537,11 +557,8 @@ int server_listen(struct server *s, struct engine *engine)
 
 static void stop_listening(struct server *s)
 {
-	if (s->bound)
-		(void)unlink(s->config->socket);
-	s->bound = false;
 	if (s->listen_fd >= 0)
-		close(s->listen_fd);
+		listen_close(s->config, s->listen_fd);
 	s->listen_fd = -1;
 }
 
@@ -555,13 +572,15 @@ void server_leave(struct server *s)
 		request_cancel_all(s, c);
 }
 
-void server_free(struct server *s, int error, const char *reason)
+void server_free(struct server *s, int error, const char *reason, bool clean)
 {
 	struct client *c;
 
 	if (!s)
 		return;
 	stop_listening(s);
+	s->ending = true;
+	s->clean = clean;
 	while ((c = TAILQ_FIRST(&s->all))) {
 		struct client_message m = { .type = CLIENT_ERROR, .result = error };
 

@@ -25,15 +25,22 @@ struct server_stats {
 	uint64_t packets, messages;		/* received */
 };
 
-/* config must outlive the server. -ENOMEM and what epoll says. */
-int server_new(qb_loop_t *loop, const struct config *config, bool standalone,
+/*
+ * config must outlive the server, and so must the directory of records, from
+ * record_open(). -ENOMEM and what epoll says.
+ */
+int server_new(qb_loop_t *loop, const struct config *config, bool standalone, int records,
 	       struct server **ret_server);
 
 /*
- * Open the socket and serve, from the loop on. The engine must have been
- * started. 0, or a negative errno, logged.
+ * Serve, from the loop on, who comes to the socket, which is from listen_open()
+ * and the server's in any case. The engine must have been started. 0, or a
+ * negative errno, logged.
  */
-int server_listen(struct server *s, struct engine *engine);
+int server_listen(struct server *s, struct engine *engine, int listen_fd);
+
+/* Serve a connection that was accepted before, or refuse it: it is the server's. */
+void server_adopt(struct server *s, int fd);
 
 /*
  * belayd is about to leave: take no new clients, grant no new requests,
@@ -41,8 +48,12 @@ int server_listen(struct server *s, struct engine *engine);
  */
 void server_leave(struct server *s);
 
-/* End all connections, telling why; the socket's file goes, too. NULL is allowed. */
-void server_free(struct server *s, int error, const char *reason);
+/*
+ * End all connections, telling why; the socket's file goes, too. NULL is allowed.
+ * Unless it is a @clean end, with nothing held, the records of clients stay: to
+ * be told is not to have stopped.
+ */
+void server_free(struct server *s, int error, const char *reason, bool clean);
 
 /* For the engine's handlers. */
 void server_on_action(struct server *s, const struct belay_action *action);

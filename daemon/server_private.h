@@ -14,6 +14,7 @@
 #include "daemon/limit.h"
 #include "daemon/names.h"
 #include "daemon/peer.h"
+#include "daemon/record.h"
 #include "daemon/replies.h"
 #include "daemon/server.h"
 #include "daemon/status.h"
@@ -34,6 +35,8 @@ struct client {
 	uint32_t id;
 	int fd;
 	struct peer peer;
+	struct record record;	/* from its first handle on */
+	bool recorded;
 	struct source socket_source, process_source;
 	struct handles handles;
 	struct requests requests;
@@ -63,8 +66,8 @@ struct server {
 	bool standalone;
 	struct engine *engine;
 	int epoll_fd, listen_fd;
+	int records;			/* directory, see record.h */
 	int spare_fd;			/* given up to refuse a client when there is no other */
-	bool bound;
 	struct source listener;
 
 	/* Client id modulo size is its slot; a slot's next id is one size higher. */
@@ -75,6 +78,7 @@ struct server {
 	struct client_list all, flush, closing, held_back, dead;
 
 	bool leaving;
+	bool ending, clean;		/* in server_free(), and with nothing held */
 	struct identity_map identities;
 	struct names names;
 	struct fence_wait fence[FENCE_WAITS_MAX];
@@ -82,7 +86,7 @@ struct server {
 	struct status_rates rates;
 	uint32_t dumps;
 	struct server_stats stats;
-	struct limit refuse_limit, broken_limit, slow_limit;
+	struct limit refuse_limit, broken_limit, slow_limit, record_limit;
 	uint8_t packet[CLIENT_PACKET_MAX];
 };
 
@@ -94,6 +98,9 @@ void client_reply(struct server *s, struct client *c, const struct client_messag
 /* Tell the client why, log it (if @limit lets it), and close. The client is dead then. */
 void client_fail(struct server *s, struct client *c, struct limit *limit, int error,
 		 const char *text);
+
+/* Before its first handle: note that it may hold locks. 0, or -ENOLCK, logged. */
+int client_record(struct server *s, struct client *c);
 
 /* The end of a client: everything it held is given back. It is dead then. */
 void client_drop(struct server *s, struct client *c);

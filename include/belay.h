@@ -60,6 +60,8 @@ struct belay_lock_holder {
  *   -EACCES                 this user may not use it
  *   -EPROTONOSUPPORT        library and belayd do not fit together
  *   -EUSERS                 belayd has as many clients as its limit allows
+ *   -EAGAIN                 belayd does not serve yet: after a crash it first waits for
+ *                           the processes that had locks to end, or to connect anew
  */
 int belay_connect(struct belay **ret_belay, const char *path);
 

@@ -3,10 +3,19 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wire/client.h"
+
+/* As long as a belayd that refuses may take to say why. */
+#define REFUSAL_MS 1000
 
 int tool_help(const struct tool *tool)
 {
@@ -65,14 +74,43 @@ int tool_bad_option(const struct tool *tool, int got, char **argv)
 	return tool_usage(tool, "unknown option %s", name);
 }
 
+/* What belayd says to a connection that it refuses, which libbelay has only a number for. */
+static void read_refusal(const char *path, char *buf, size_t size)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	uint8_t packet[1024];
+	struct client_message m;
+	size_t at = 0;
+	ssize_t n = -1;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	/* It may serve by now, and then says nothing: better no reason than to wait for one. */
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+		struct pollfd in = { .fd = fd, .events = POLLIN };
+
+		if (poll(&in, 1, REFUSAL_MS) == 1)
+			n = recv(fd, packet, sizeof(packet), MSG_DONTWAIT);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (n > 0 && client_get(packet, (size_t)n, &at, &m) == 1 && m.type == CLIENT_ERROR)
+		(void)snprintf(buf, size, "%.*s", (int)m.text_size, m.text);
+	else
+		(void)snprintf(buf, size, "belayd does not serve yet; try again");
+}
+
 int tool_connect(const struct tool *tool, struct belay **ret_belay)
 {
 	const char *path = tool->socket ? tool->socket : getenv("BELAY_SOCKET");
+	char refusal[512];
 	const char *what;
 	int r = belay_connect(ret_belay, tool->socket);
 
 	if (r == 0)
 		return TOOL_OK;
+	if (!path)
+		path = BELAY_SOCKET_PATH;
 	switch (r) {
 	case -ENOENT:
 	case -ECONNREFUSED:
@@ -85,6 +123,10 @@ int tool_connect(const struct tool *tool, struct belay **ret_belay)
 	case -EPROTONOSUPPORT:
 		what = "belayd is of another version; restart it after an upgrade";
 		break;
+	case -EAGAIN:
+		read_refusal(path, refusal, sizeof(refusal));
+		what = refusal;
+		break;
 	case -EUSERS:
 		what = "belayd has as many clients as clients_max in belay.conf allows";
 		break;
@@ -92,7 +134,7 @@ int tool_connect(const struct tool *tool, struct belay **ret_belay)
 		what = strerror(-r);
 	}
 	fprintf(stderr, "belay %s: no connection to belayd at %s: %s\n", tool->command->name,
-		path ? path : BELAY_SOCKET_PATH, what);
+		path, what);
 	return TOOL_UNREACHABLE;
 }
 

@@ -87,26 +87,31 @@ static int open_pidfd(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-bool belayd_ready(struct belayd *d)
+bool belayd_says(struct belayd *d, const char *text)
 {
 	struct pollfd fds[2] = {
 		{ .fd = d->notify_fd, .events = POLLIN },
 		{ .fd = open_pidfd(d->pid), .events = POLLIN },
 	};
-	char text[256];
-	bool ready = false;
+	char said[512];
+	bool found = false;
 
-	while (!ready && poll(fds, 2, PATIENCE_MS) > 0) {
+	while (!found && poll(fds, 2, PATIENCE_MS) > 0) {
 		ssize_t size;
 
 		if (!(fds[0].revents & POLLIN))
 			break;
-		size = recv(d->notify_fd, text, sizeof(text) - 1, MSG_DONTWAIT);
-		text[size > 0 ? size : 0] = '\0';
-		ready = strstr(text, "READY=1");
+		size = recv(d->notify_fd, said, sizeof(said) - 1, MSG_DONTWAIT);
+		said[size > 0 ? size : 0] = '\0';
+		found = strstr(said, text);
 	}
 	close(fds[1].fd);
-	return ready;
+	return found;
+}
+
+bool belayd_ready(struct belayd *d)
+{
+	return belayd_says(d, "READY=1");
 }
 
 void belayd_start(struct belayd *d, const char *extra)

@@ -27,7 +27,10 @@ void belayd_prepare(struct belayd *d, const char *extra);
 /* Start it; options beside those of the directory, NULL-terminated, or NULL. Does not wait. */
 void belayd_spawn(struct belayd *d, const char *const *options);
 
-/* Wait until it serves. False: it has ended, or hangs. */
+/* Wait until it notifies the service manager of something like @text. False: it has ended, or hangs. */
+bool belayd_says(struct belayd *d, const char *text);
+
+/* Wait until it serves. */
 bool belayd_ready(struct belayd *d);
 
 /* All three; bails out if it does not serve. */

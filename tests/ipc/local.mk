@@ -18,7 +18,7 @@ check_LIBRARIES += tests/ipc/libipc.a
 tests_ipc_libipc_a_SOURCES = tests/ipc/belayd.c tests/ipc/belayd.h tests/ipc/raw.c tests/ipc/raw.h
 IPC_LIBS = tests/ipc/libipc.a wire/libbelaywire.a
 IPC_TESTS = tests/ipc/test_locks tests/ipc/test_files tests/ipc/test_limits tests/ipc/test_hostile \
-	tests/ipc/test_admin tests/ipc/test_life
+	tests/ipc/test_admin tests/ipc/test_life tests/ipc/test_former
 check_PROGRAMS += $(IPC_TESTS)
 TESTS += $(IPC_TESTS)
 tests_ipc_test_locks_LDADD = $(IPC_LIBS)
@@ -29,6 +29,7 @@ tests_ipc_test_admin_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 tests_ipc_test_admin_LDADD = $(IPC_LIBS) daemon/libbelayjournal.a core/libbelaycore.a \
 	wire/libbelaywire.a $(JSONC_LIBS)
 tests_ipc_test_life_LDADD = $(IPC_LIBS)
+tests_ipc_test_former_LDADD = $(IPC_LIBS)
 
 # belay(1) against a real belayd.
 TESTS += tests/ipc/tool.sh

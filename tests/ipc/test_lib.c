@@ -587,8 +587,9 @@ static void test_end(struct belayd *daemon, struct belay *belay)
 	belay_handle_close(handle);
 	belay_disconnect(belay);
 	belayd_spawn(daemon, NULL);
-	ok(belayd_ready(daemon), "a new belayd");
+	ok(belayd_says(daemon, "STATUS=belayd waits"), "a new belayd waits for its former client");
 	belay = connected(daemon);
+	ok(belayd_ready(daemon), "which connects anew");
 	handle = named(belay, "end", BELAY_OWNER_PROCESS);
 	ok_int(belay_lock(handle, BELAY_EXCLUSIVE, 0, 0, NULL), 0, "a new belayd, a new connection");
 	belay_handle_close(handle);

@@ -42,7 +42,7 @@ TESTS += tests/unit/test_tool_options
 tests_unit_test_tool_options_SOURCES = tests/unit/test_tool_options.c \
 	tools/bench_options.c tools/json.c tools/latency.c tools/lock_options.c tools/parse.c tools/tool.c
 tests_unit_test_tool_options_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_tool_options_LDADD = lib/libbelay.la $(JSONC_LIBS)
+tests_unit_test_tool_options_LDADD = lib/libbelay.la wire/libbelaywire.a $(JSONC_LIBS)
 
 check_LIBRARIES += tests/unit/libcorering.a
 tests_unit_libcorering_a_SOURCES = tests/unit/core_ring.c tests/unit/core_ring.h
@@ -53,7 +53,7 @@ TESTS += $(core_tests)
 tests_unit_test_core_ranges_LDADD = tests/unit/libcorering.a core/libbelaycore.a
 
 daemon_tests = tests/unit/test_outbox tests/unit/test_journal tests/unit/test_daemon_parts \
-	tests/unit/test_engine
+	tests/unit/test_engine tests/unit/test_former
 check_PROGRAMS += $(daemon_tests)
 TESTS += $(daemon_tests)
 tests_unit_test_outbox_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
@@ -61,6 +61,8 @@ tests_unit_test_outbox_LDADD = $(BELAYD_LIBS)
 tests_unit_test_journal_LDADD = $(BELAYD_LIBS)
 tests_unit_test_daemon_parts_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_daemon_parts_LDADD = $(BELAYD_LIBS)
+tests_unit_test_former_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_former_LDADD = $(BELAYD_LIBS)
 tests_unit_test_engine_SOURCES = tests/unit/test_engine.c tests/unit/bus.c tests/unit/bus.h
 tests_unit_test_engine_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_engine_LDADD = $(BELAYD_LIBS)
