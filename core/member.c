@@ -314,10 +314,10 @@ static void on_hello_synced(struct belay_core *c, uint32_t i)
 	}
 	if (n->standing == BELAY_NODE_MEMBER && n->incarnation == c->from_incarnation)
 		return;
-	/* Two sides with state meet. After a fence the fenced one must go; where each
-	 * side waited for the other's fence, the higher id. */
+	/* Two sides with state meet. After a fence the fenced one must go; where each side
+	 * waited for the other's fence, the one without the lowest id. */
 	if (n->standing == BELAY_NODE_LEFT && n->incarnation == c->from_incarnation) {
-		if (c->self > i)
+		if (lowest(c, true) > i)
 			discard(c);
 	} else if (member_lowest_synced(c) || c->config.stability == BELAY_STABLE_ALL) {
 		about_send(c, BELAY_OP_FENCED, i, c->from_incarnation);
