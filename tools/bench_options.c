@@ -117,6 +117,9 @@ static int parse_operands(const struct tool *tool, int argc, char **argv, struct
 		if (parse_count(tool, "N", *argv++, LOCKS_MAX, &o->locks) != TOOL_OK)
 			return TOOL_USAGE;
 		argc--;
+		if (o->threads > 1 && o->locks <= o->threads)
+			return tool_usage(tool, "%u threads on %u locks would wait for each other for ever: "
+					  "N must be larger", o->threads, o->locks);
 	}
 	if (argc > 0)
 		return tool_usage(tool, "too many arguments: \"%s\"", *argv);

@@ -29,9 +29,16 @@ printf '%s\n' "${pingpong[@]}" | figure two_node.locks_per_sec '[.[].locks_per_s
 for ((i = 0; i < repeat; i++)); do
 	jq -n --argjson p "${pingpong[i]}" --argjson l "${latency[i]}" '{$p, $l}'
 done | figure two_node.cycle_over_cpg_latency '([.p[].cycle_us] | add / length) / .l.latency_p50_us'
+# Raw CPG under equal conditions: batches of that size, one under way on each node, for 64
+# clients have no more than about one batch to send either. And beside it, what corosync
+# carries when its queue is kept full, with a thousand times as much under way.
 for ((i = 0; i < repeat; i++)); do
 	jq -n --argjson b "${batch[i]}" --argjson r "${raw[i]}" '{$b, $r}'
-done | figure arb.batch_over_raw_cpg '([.b[].operations_per_sec] | add) / ([.r[].operations_per_sec] | add)'
+done >"$BED_DIR/batches"
+figure arb.batch_over_raw_cpg '([.b[].operations_per_sec] | add) /
+	([.r[].operations_per_sec_one_by_one] | add)' <"$BED_DIR/batches"
+figure arb.batch_over_full_cpg '([.b[].operations_per_sec] | add) / ([.r[].operations_per_sec] | add)' \
+	<"$BED_DIR/batches"
 printf '%s\n' "${batch[@]}" | figure arb.operations_per_sec '[.[].operations_per_sec] | add'
 
 say "$((2 * repeat)) times a lock and an unlock among 10 and among 10,000 ranges"

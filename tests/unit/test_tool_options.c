@@ -179,7 +179,7 @@ static void test_bench_right(void)
 	ok_uint(o.threads, 1, "one player");
 	ok_uint(o.ms, 0, "for ever");
 
-	ok_int(parse_bench(&words, "bench file 3 -c --json --via ofd --threads 4", &o), 0, "more");
+	ok_int(parse_bench(&words, "bench file 5 -c --json --via ofd --threads 4", &o), 0, "more");
 	ok(o.check && o.json && o.via == BENCH_VIA_OFD && o.threads == 4, "options");
 	ok_uint(o.ms, 10000, "a program wants an end");
 	ok_int(parse_bench(&words, "bench --name n --ranges 10 --seconds 2 3", &o), 0, "a name");
@@ -203,6 +203,7 @@ static void test_bench_wrong(void)
 		"bench --clients 0 --name n", "bench --cpg file 3", "bench --cpg --name n",
 		"bench --batch 3 file 3", "bench --seconds x file 3", "bench --seconds", "bench --json=1 f 3",
 		"bench --via flock --ranges 3 file 3", "bench --threads 100000 file 3",
+		"bench --threads 3 file 3", "bench file 2 --threads 3",
 	};
 	struct words words;
 	struct bench_options o;
