@@ -6,7 +6,8 @@ CLUSTER_TESTS += \
 	tests/cluster/group.sh \
 	tests/cluster/join.sh \
 	tests/cluster/mutex.sh \
-	tests/cluster/partition.sh
+	tests/cluster/partition.sh \
+	tests/cluster/restart.sh
 EXTRA_DIST += $(CLUSTER_TESTS) tests/cluster/bed tests/cluster/common.sh
 
 check_PROGRAMS += tests/cluster/group_probe
