@@ -281,11 +281,12 @@ void member_quorum(struct belay_core *c, bool flag)
 	member_serve_check(c);
 }
 
-/* Everything a node had in the table is gone; the token clock passes what it may have given. */
+/* Everything a node had in the table goes. What it may have granted unseen, as owner or by a
+ * release that only it delivered, had smaller tokens than what others get of it now. */
 static void close_life(struct belay_core *c, uint32_t i)
 {
-	client_release_node(c, i);
 	c->token += TOKEN_UNSEEN;
+	client_release_node(c, i);
 }
 
 static const char *limits_differ(const struct belay_limits *a, const struct belay_limits *b)
