@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "daemon/peer.h"
 #include "daemon/siphash.h"
@@ -22,54 +24,61 @@ enum {
 void identity_map_init(struct identity_map *map, const struct config *config, bool standalone)
 {
 	*map = (struct identity_map){ .config = config, .standalone = standalone };
+	mounts_init(&map->mounts);
 }
 
-/* Attributes as the kernel has them at hand: a hung file system must not hang belayd. */
-static int look_at(int dir, const char *path, int flags, struct statx *ret_stat)
+void identity_map_done(struct identity_map *map)
 {
-	if (statx(dir, path, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO,
-		  ret_stat) < 0)
-		return -errno;
-	return 0;
+	mounts_done(&map->mounts);
 }
 
-static dev_t device_of(const struct statx *st)
+static bool is_below(int fd, const char *path)
 {
-	return makedev(st->stx_dev_major, st->stx_dev_minor);
+	char link[64], target[PATH_MAX];
+	size_t size = strlen(path);
+	ssize_t length;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, target, sizeof(target) - 1);
+	return length > (ssize_t)size && memcmp(target, path, size) == 0 && target[size] == '/';
 }
 
-/* Where does the path lead now? What is mounted there may have changed. */
-static void refresh(struct identity_map *map, uint32_t i)
-{
-	struct statx st;
-
-	map->known[i] = map->config->lockspace[i].path[0] != '\0' &&
-			look_at(AT_FDCWD, map->config->lockspace[i].path, 0, &st) == 0;
-	if (map->known[i])
-		map->device[i] = device_of(&st);
-}
-
-static bool is_on(struct identity_map *map, uint32_t i, dev_t device)
-{
-	if (!map->known[i] || map->device[i] != device)
-		return false;
-	refresh(map, i);
-	return map->known[i] && map->device[i] == device;
-}
-
-static const struct config_lockspace *lockspace_on(struct identity_map *map, dev_t device)
+static const struct config_lockspace *lockspace_of(const struct identity_map *map, int fd,
+						   dev_t device)
 {
 	const struct config *c = map->config;
 
-	for (uint32_t i = 0; i < c->lockspace_count; i++)
-		if (is_on(map, i, device))
-			return &c->lockspace[i];
 	for (uint32_t i = 0; i < c->lockspace_count; i++) {
-		refresh(map, i);
-		if (map->known[i] && map->device[i] == device)
+		const char *path = c->lockspace[i].path;
+		const struct mount_entry *mount;
+
+		if (path[0] == '\0')
+			continue;
+		mount = mounts_of_path(&map->mounts, path);
+		if (mount && mount->device == device &&
+		    (strcmp(mount->point, path) == 0 || is_below(fd, path)))
 			return &c->lockspace[i];
 	}
 	return NULL;
+}
+
+/*
+ * Neither directory nor pipe; whatever was opened for writing is no directory.
+ * A device's node on a cluster file system passes, for it takes fstat(2) to
+ * know it. It is as good a name as any.
+ */
+static bool may_be_regular(int fd, int flags)
+{
+	int probe;
+
+	if (fcntl(fd, F_GETPIPE_SZ) >= 0)
+		return false;
+	if ((flags & O_ACCMODE) != O_RDONLY)
+		return true;
+	probe = openat(fd, ".", O_PATH | O_CLOEXEC);
+	if (probe >= 0)
+		close(probe);
+	return probe < 0 && errno == ENOTDIR;
 }
 
 static void put_le(uint8_t *bytes, uint64_t value, unsigned count)
@@ -78,36 +87,66 @@ static void put_le(uint8_t *bytes, uint64_t value, unsigned count)
 		bytes[i] = (uint8_t)(value >> (8 * i));
 }
 
+/*
+ * By its attributes: for files of a mount that is not ours, of an old kernel,
+ * and for those in no lockspace. What the kernel has at hand will do.
+ */
+static int ask_file_system(const struct identity_map *map, int fd, struct belay_key *ret_key)
+{
+	const struct config_lockspace *lockspace;
+	struct belay_key key = { .lockspace = IDENTITY_LOCAL };
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.stx_mode))
+		return -EINVAL;
+	lockspace = lockspace_of(map, fd, makedev(st.stx_dev_major, st.stx_dev_minor));
+	if (!lockspace && !map->standalone)
+		return -ENOLCK;
+	put_le(key.id, st.stx_ino, 8);
+	if (lockspace) {
+		key.lockspace = lockspace->number;
+	} else {
+		/* Majors have 12 bits and minors 20. */
+		put_le(key.id + 8, st.stx_dev_major, 2);
+		put_le(key.id + 10, st.stx_dev_minor, 4);
+	}
+	*ret_key = key;
+	return 0;
+}
+
 int identity_of_file(struct identity_map *map, int fd, struct identity *ret_identity)
 {
+	const struct config_lockspace *lockspace = NULL;
+	const struct mount_entry *mount;
 	struct identity id = { 0 };
-	const struct config_lockspace *lockspace;
-	struct statx st;
+	struct descriptor d;
 	int flags = fcntl(fd, F_GETFL), r;
 
 	if (flags < 0)
 		return -errno;
 	if (flags & O_PATH)
 		return -EBADF;
-	r = look_at(fd, "", AT_EMPTY_PATH, &st);
-	if (r < 0)
-		return r;
-	if (!S_ISREG(st.stx_mode))
-		return -EINVAL;
-	lockspace = lockspace_on(map, device_of(&st));
-	if (!lockspace && !map->standalone)
+	mounts_refresh(&map->mounts);
+	r = descriptor_look(fd, &d);
+	mount = r == 0 && d.has_inode ? mounts_find(&map->mounts, d.mount) : NULL;
+	if (mount)
+		lockspace = lockspace_of(map, fd, mount->device);
+	if (lockspace) {
+		if (!may_be_regular(fd, flags))
+			return -EINVAL;
+		id.key.lockspace = lockspace->number;
+		put_le(id.key.id, d.inode, 8);
+	} else if (mount && !map->standalone) {
 		return -ENOLCK;
+	} else {
+		r = ask_file_system(map, fd, &id.key);
+		if (r < 0)
+			return r;
+	}
 	id.may_read = (flags & O_ACCMODE) != O_WRONLY;
 	id.may_write = (flags & O_ACCMODE) != O_RDONLY;
-	put_le(id.key.id, st.stx_ino, 8);
-	if (lockspace) {
-		id.key.lockspace = lockspace->number;
-	} else {
-		id.key.lockspace = IDENTITY_LOCAL;
-		/* Majors have 12 bits and minors 20, in this order of ages. */
-		put_le(id.key.id + 8, st.stx_dev_major, 2);
-		put_le(id.key.id + 10, st.stx_dev_minor, 4);
-	}
 	*ret_identity = id;
 	return 0;
 }

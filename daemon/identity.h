@@ -21,6 +21,7 @@
 
 #include "core/types.h"
 #include "daemon/config.h"
+#include "daemon/mounts.h"
 
 /* Lockspace number of files outside of every configured path. */
 #define IDENTITY_LOCAL 0u
@@ -30,21 +31,28 @@ struct identity {
 	bool may_read, may_write;	/* lock shared, lock exclusive */
 };
 
-/* The configured lockspaces and the devices of their paths, as last seen. */
+/* The configured lockspaces, and what is mounted. */
 struct identity_map {
 	const struct config *config;
 	bool standalone;
-	bool known[CONFIG_LOCKSPACES_MAX];
-	dev_t device[CONFIG_LOCKSPACES_MAX];
+	struct mounts mounts;
 };
 
 /* config must outlive the map. */
 void identity_map_init(struct identity_map *map, const struct config *config, bool standalone);
+void identity_map_done(struct identity_map *map);
 
 /*
  * The file behind an open descriptor. -EINVAL: not a regular file; -EBADF:
  * not open for reading nor writing (O_PATH proves no right to the file);
  * -ENOLCK: it lies under no lockspace's path.
+ *
+ * A file is in a lockspace if it is on the file system that is mounted at the
+ * lockspace's path, by whatever way it was opened; if the path is no mount
+ * point, the file has to be below it.
+ *
+ * Of a file in a lockspace the file system is asked nothing: on a cluster file
+ * system even fstat(2) waits for other nodes.
  */
 int identity_of_file(struct identity_map *map, int fd, struct identity *ret_identity);
 

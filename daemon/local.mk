@@ -18,6 +18,7 @@ daemon_libbelayd_a_SOURCES = \
 	daemon/handle.c daemon/handle.h daemon/histogram.c daemon/histogram.h \
 	daemon/hold.c daemon/hold.h daemon/identity.c daemon/identity.h \
 	daemon/journal.c daemon/limit.h daemon/listen.c daemon/listen.h \
+	daemon/mounts.c daemon/mounts.h \
 	daemon/names.c daemon/names.h daemon/notify.c daemon/notify.h \
 	daemon/outbox.c daemon/outbox.h daemon/peer.c daemon/peer.h \
 	daemon/record.c daemon/record.h \
@@ -33,7 +34,7 @@ daemon_libbelayjournal_a_SOURCES = \
 	daemon/journal.h daemon/journal_read.c daemon/trace.c daemon/trace.h
 
 BELAYD_LIBS = daemon/libbelayd.a daemon/libbelayjournal.a core/libbelaycore.a \
-	wire/libbelaywire.a $(PORTS_LIBS) $(JSONC_LIBS)
+	wire/libbelaywire.a $(PORTS_LIBS) $(JSONC_LIBS) -lpthread
 
 sbin_PROGRAMS += daemon/belayd
 daemon_belayd_SOURCES = daemon/main.c

@@ -264,7 +264,8 @@ static void on_connections(struct server *s)
 struct packet {
 	size_t size, fd_count;
 	int fds[DESCRIPTORS_MAX];
-	bool truncated;
+	bool truncated;		/* it was larger than any may be */
+	bool dropped;		/* descriptors did not fit, or were not wanted */
 };
 
 static void take_descriptors(struct msghdr *msg, struct packet *p)
@@ -290,13 +291,18 @@ static int receive(struct server *s, struct client *c, struct packet *ret_packet
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = control, .msg_controllen = sizeof(control),
 	};
-	ssize_t size = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t size;
 
+	/* What it brings along is then dropped by the kernel, which does not wait for it. */
+	if (descriptor_crowded(&s->identities.mounts))
+		msg.msg_controllen = 0;
+	size = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (size < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -ECONNRESET;
 	ret_packet->size = (size_t)size;
 	ret_packet->fd_count = 0;
-	ret_packet->truncated = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
+	ret_packet->truncated = msg.msg_flags & MSG_TRUNC;
+	ret_packet->dropped = msg.msg_flags & MSG_CTRUNC;
 	take_descriptors(&msg, ret_packet);
 	/* An empty packet is the end, or none of ours. */
 	if (size == 0 && ret_packet->fd_count == 0)
@@ -322,11 +328,15 @@ static void on_readable(struct server *s, struct client *c)
 		s->stats.broken++;
 		client_fail(s, c, &s->broken_limit, -EMSGSIZE,
 			    "it sent a packet larger than the protocol allows");
+	} else if (packet.dropped) {
+		s->stats.broken++;
+		client_fail(s, c, &s->broken_limit, -EMFILE, "it passed a file descriptor while too many "
+			    "wait for file systems that do not answer");
 	} else {
 		request_packet(s, c, s->packet, packet.size, packet.fds, packet.fd_count);
 	}
 	for (size_t i = 0; i < packet.fd_count; i++)
-		close(packet.fds[i]);
+		descriptor_close(&s->identities.mounts, packet.fds[i]);
 	if (c->dead || !engine_pressed(s->engine))
 		return;
 	/* What this client causes cannot leave fast enough: read it later. */
@@ -600,6 +610,7 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 		close(s->epoll_fd);
 	if (s->spare_fd >= 0)
 		close(s->spare_fd);
+	identity_map_done(&s->identities);
 	names_done(&s->names);
 	free(s->slot);
 	free(s->next_id);

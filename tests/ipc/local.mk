@@ -18,7 +18,7 @@ check_LIBRARIES += tests/ipc/libipc.a
 tests_ipc_libipc_a_SOURCES = tests/ipc/belayd.c tests/ipc/belayd.h tests/ipc/raw.c tests/ipc/raw.h
 IPC_LIBS = tests/ipc/libipc.a wire/libbelaywire.a
 IPC_TESTS = tests/ipc/test_locks tests/ipc/test_files tests/ipc/test_limits tests/ipc/test_hostile \
-	tests/ipc/test_admin tests/ipc/test_life tests/ipc/test_former
+	tests/ipc/test_admin tests/ipc/test_life tests/ipc/test_former tests/ipc/test_fuse
 check_PROGRAMS += $(IPC_TESTS)
 TESTS += $(IPC_TESTS)
 tests_ipc_test_locks_LDADD = $(IPC_LIBS)
@@ -30,6 +30,7 @@ tests_ipc_test_admin_LDADD = $(IPC_LIBS) daemon/libbelayjournal.a core/libbelayc
 	wire/libbelaywire.a $(JSONC_LIBS)
 tests_ipc_test_life_LDADD = $(IPC_LIBS)
 tests_ipc_test_former_LDADD = $(IPC_LIBS)
+tests_ipc_test_fuse_LDADD = $(IPC_LIBS)
 
 # belay(1) against a real belayd.
 TESTS += tests/ipc/tool.sh

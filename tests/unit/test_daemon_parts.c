@@ -230,6 +230,25 @@ static void test_identity(void)
 	flock_key = identity_base(&flock_key);
 	ok(memcmp(&flock_key, &a.key, sizeof(a.key)) == 0, "that lead back to the resource");
 	ok_int(identity_of_file(&map, STDIN_FILENO + 1000, &b), -EBADF, "a descriptor that is not open");
+	identity_map_done(&map);
+}
+
+static void set_path(struct config *config, const char *path)
+{
+	config->lockspace[1] = (struct config_lockspace){ .name = "data", .number = 4711 };
+	snprintf(config->lockspace[1].path, sizeof(config->lockspace[1].path), "%s", path);
+	config->lockspace_count = 2;
+}
+
+static bool is_inode(const struct belay_key *key, uint64_t inode)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < 8; i++) {
+		sum |= (uint64_t)key->id[i] << (8 * i);
+		inode += key->id[8 + i];
+	}
+	return key->lockspace == 4711 && sum == inode;
 }
 
 /* Files of a cluster: the same key on all nodes, wherever the file system is mounted. */
@@ -238,16 +257,18 @@ static void test_files(void)
 	struct config config;
 	struct identity_map map;
 	struct identity id;
-	char dir[] = "/tmp/belay-parts.XXXXXX", path[64];
+	char dir[] = "/tmp/belay-parts.XXXXXX", path[64], other[64];
+	const struct mount_entry *mount;
 	struct stat st;
-	uint64_t inode = 0;
-	int fd;
+	int fd, dir_fd;
 
 	if (!mkdtemp(dir))
 		bail_out("no temporary directory");
 	snprintf(path, sizeof(path), "%s/file", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	dir_fd = open(dir, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || dir_fd < 0 || fstat(fd, &st) < 0)
 		bail_out("no file");
 	config_default(&config);
 	identity_map_init(&map, &config, false);
@@ -256,22 +277,54 @@ static void test_files(void)
 	ok_int(identity_of_file(&map, fd, &id), 0, "standalone it is known by its device");
 	ok_uint(id.key.lockspace, IDENTITY_LOCAL, "in a lockspace of its own");
 	map.standalone = false;
-	config.lockspace[1] = (struct config_lockspace){ .name = "data", .number = 4711 };
-	snprintf(config.lockspace[1].path, sizeof(config.lockspace[1].path), "%s/later", dir);
-	config.lockspace_count = 2;
-	ok_int(identity_of_file(&map, fd, &id), -ENOLCK, "a lockspace whose path is not there");
-	if (mkdir(config.lockspace[1].path, 0700) < 0)
-		bail_out("no directory");
-	ok_int(identity_of_file(&map, fd, &id), 0, "it appears");
-	for (unsigned i = 16; i-- > 0; )
-		inode = i < 8 ? inode << 8 | id.key.id[i] : inode + id.key.id[i];
-	ok(id.key.lockspace == 4711 && inode == st.st_ino, "the key is the inode, and nothing of this node");
+	set_path(&config, other);
+	ok_int(identity_of_file(&map, fd, &id), -ENOLCK, "beside the path of one, which is no mount point");
+	set_path(&config, dir);
+	ok_int(identity_of_file(&map, fd, &id), 0, "below it");
+	ok(is_inode(&id.key, st.st_ino), "the key is the inode, and nothing of this node");
 	ok(id.may_read && id.may_write, "open for both");
-	rmdir(config.lockspace[1].path);
-	ok_int(identity_of_file(&map, fd, &id), -ENOLCK, "it is gone again: no stale device is believed");
+	ok_int(identity_of_file(&map, dir_fd, &id), -ENOLCK, "the path itself");
+	mount = mounts_of_path(&map.mounts, dir);
+	if (mount) {
+		set_path(&config, mount->point);
+		ok_int(identity_of_file(&map, fd, &id), 0, "on the file system mounted at the path: %s",
+		       mount->point);
+		ok(is_inode(&id.key, st.st_ino), "the same key");
+		ok_int(identity_of_file(&map, dir_fd, &id), -EINVAL, "a directory on it");
+	}
 	close(fd);
+	close(dir_fd);
 	unlink(path);
 	rmdir(dir);
+	identity_map_done(&map);
+}
+
+static void test_mounts(void)
+{
+	static const char *const paths[] = { "/", "/proc", "/proc/self/fd", "/procedure", "/dev" };
+	struct mounts m;
+	struct descriptor d;
+	struct stat st;
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	const struct mount_entry *mount;
+
+	mounts_init(&m);
+	ok(m.count > 0, "the list of mounts");
+	for (unsigned i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (stat(paths[i], &st) < 0)
+			st.st_dev = mounts_of_path(&m, "/")->device;
+		mount = mounts_of_path(&m, paths[i]);
+		ok(mount && mount->device == st.st_dev, "the file system of %s", paths[i]);
+	}
+	ok_int(descriptor_look(fd, &d), 0, "what the kernel knows of a descriptor");
+	mount = mounts_find(&m, d.mount);
+	ok(mount && strcmp(mount->point, "/proc") == 0, "where it is mounted");
+	ok(mount && mount->foreign, "and that this is no common file system");
+	ok(fstat(fd, &st) == 0 && (!d.has_inode || d.inode == st.st_ino), "its inode");
+	ok_int(d.flags & O_ACCMODE, O_RDONLY, "its mode");
+	descriptor_close(&m, fd);
+	ok_int(descriptor_look(1000, &d), -EBADF, "one that is not open");
+	mounts_done(&m);
 }
 
 static void test_replies(void)
@@ -314,6 +367,7 @@ int main(void)
 	test_access();
 	test_identity();
 	test_files();
+	test_mounts();
 	test_replies();
 	test_limit();
 	return done_testing();

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is mounted where, as the kernel lists it: to know a descriptor's file
+ * system without asking the file system, which may answer late or never (a
+ * cluster file system during recovery, a FUSE server that means harm).
+ */
+#ifndef BELAY_DAEMON_MOUNTS_H
+#define BELAY_DAEMON_MOUNTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mount_entry {
+	uint64_t id;
+	dev_t device;
+	char *point;
+	/* Closing a file there may take as long as it likes. */
+	bool foreign;
+};
+
+struct closer;
+
+struct mounts {
+	int fd;				/* /proc/self/mountinfo; -1: there is none */
+	struct closer *closer;		/* NULL: no memory for it */
+	struct mount_entry *entry;	/* in the kernel's order: later ones cover earlier ones */
+	uint32_t count;
+};
+
+/* Never fails; without /proc nothing is known. */
+void mounts_init(struct mounts *m);
+void mounts_done(struct mounts *m);
+
+/* Read the list again if it has changed. Entries are valid until then. */
+void mounts_refresh(struct mounts *m);
+
+/* By the kernel's number. NULL: not mounted in our namespace. */
+const struct mount_entry *mounts_find(const struct mounts *m, uint64_t id);
+/* Where the path leads, if no part of it is a link. NULL: nothing is known. */
+const struct mount_entry *mounts_of_path(const struct mounts *m, const char *path);
+
+/* What the kernel tells of an open file by itself. */
+struct descriptor {
+	int flags;			/* as for open(2) */
+	uint64_t mount;
+	bool has_inode;			/* from Linux 5.14 on */
+	uint64_t inode;
+};
+
+/* 0, -EBADF, or an error of /proc. */
+int descriptor_look(int fd, struct descriptor *ret_descriptor);
+
+/*
+ * Close a descriptor that a client has passed. One of a foreign file system is
+ * closed by a thread that does nothing else and shares nothing, for close(2)
+ * can wait for a server that never answers.
+ */
+void descriptor_close(struct mounts *m, int fd);
+/* So many of those are stuck that no more should be taken. */
+bool descriptor_crowded(const struct mounts *m);
+
+#endif
