@@ -88,8 +88,8 @@ static void put_le(uint8_t *bytes, uint64_t value, unsigned count)
 }
 
 /*
- * By its attributes: for files of a mount that is not ours, of an old kernel,
- * and for those in no lockspace. What the kernel has at hand will do.
+ * By its attributes: for files of a mount that cannot be found, of an old
+ * kernel, and for those in no lockspace. What the kernel has at hand will do.
  */
 static int ask_file_system(const struct identity_map *map, int fd, struct belay_key *ret_key)
 {
@@ -116,7 +116,7 @@ static int ask_file_system(const struct identity_map *map, int fd, struct belay_
 	return 0;
 }
 
-int identity_of_file(struct identity_map *map, int fd, struct identity *ret_identity)
+int identity_of_file(struct identity_map *map, int fd, pid_t pid, struct identity *ret_identity)
 {
 	const struct config_lockspace *lockspace = NULL;
 	const struct mount_entry *mount;
@@ -130,7 +130,7 @@ int identity_of_file(struct identity_map *map, int fd, struct identity *ret_iden
 		return -EBADF;
 	mounts_refresh(&map->mounts);
 	r = descriptor_look(fd, &d);
-	mount = r == 0 && d.has_inode ? mounts_find(&map->mounts, d.mount) : NULL;
+	mount = r == 0 && d.has_inode ? mounts_find(&map->mounts, d.mount, pid) : NULL;
 	if (mount)
 		lockspace = lockspace_of(map, fd, mount->device);
 	if (lockspace) {

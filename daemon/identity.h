@@ -43,7 +43,7 @@ void identity_map_init(struct identity_map *map, const struct config *config, bo
 void identity_map_done(struct identity_map *map);
 
 /*
- * The file behind an open descriptor. -EINVAL: not a regular file; -EBADF:
+ * The file behind an open descriptor that process @pid has passed. -EINVAL: not a regular file; -EBADF:
  * not open for reading nor writing (O_PATH proves no right to the file);
  * -ENOLCK: it lies under no lockspace's path.
  *
@@ -54,7 +54,7 @@ void identity_map_done(struct identity_map *map);
  * Of a file in a lockspace the file system is asked nothing: on a cluster file
  * system even fstat(2) waits for other nodes.
  */
-int identity_of_file(struct identity_map *map, int fd, struct identity *ret_identity);
+int identity_of_file(struct identity_map *map, int fd, pid_t pid, struct identity *ret_identity);
 
 struct peer;
 /* A named lock. -ENOENT: no such lockspace; -EACCES: not for this peer; -EINVAL: no name. */

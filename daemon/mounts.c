@@ -18,6 +18,8 @@
 /* Stuck in close(2) at one time; each costs a thread. */
 #define STUCK_MAX 64u
 #define STACK_SIZE (64u * 1024)
+/* Bytes of another process's list that are read at most. */
+#define LIST_MAX (256u * 1024)
 
 /* File systems of which it is known that close(2) waits for nobody. */
 static const char *const own_file_systems[] = {
@@ -134,12 +136,46 @@ void mounts_refresh(struct mounts *m)
 	(void)fclose(file);
 }
 
-const struct mount_entry *mounts_find(const struct mounts *m, uint64_t id)
+/*
+ * Never remembered: numbers are given again after an unmount, and what stood
+ * for a file system once must not stand for it now.
+ */
+static bool find_in_list(pid_t pid, uint64_t id, struct mount_entry *ret_entry)
+{
+	struct mount_entry entry;
+	char path[64], *line = NULL;
+	size_t size = 0, seen = 0;
+	bool found = false;
+	ssize_t length;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+	file = fopen(path, "re");
+	/* A list without end would keep everybody else waiting. */
+	while (file && !found && seen < LIST_MAX && (length = getline(&line, &size, file)) > 0) {
+		seen += (size_t)length;
+		if (!parse_line(line, &entry))
+			continue;
+		free(entry.point);
+		entry.point = NULL;
+		found = entry.id == id;
+	}
+	free(line);
+	if (file)
+		(void)fclose(file);
+	if (found)
+		*ret_entry = entry;
+	return found;
+}
+
+const struct mount_entry *mounts_find(struct mounts *m, uint64_t id, pid_t pid)
 {
 	for (uint32_t i = 0; i < m->count; i++)
 		if (m->entry[i].id == id)
 			return &m->entry[i];
-	return NULL;
+	if (pid <= 0 || !find_in_list(pid, id, &m->other))
+		return NULL;
+	return &m->other;
 }
 
 const struct mount_entry *mounts_of_path(const struct mounts *m, const char *path)
@@ -279,14 +315,14 @@ static int close_aside(struct mounts *m, int fd)
 	return r;
 }
 
-void descriptor_close(struct mounts *m, int fd)
+void descriptor_close(struct mounts *m, pid_t pid, int fd)
 {
 	const struct mount_entry *mount = NULL;
 	struct descriptor d;
 
 	mounts_refresh(m);
 	if (descriptor_look(fd, &d) == 0)
-		mount = mounts_find(m, d.mount);
+		mount = mounts_find(m, d.mount, pid);
 	/* Pipes and sockets are on no mount that is listed; they are closed aside, too. */
 	if ((mount && !mount->foreign) || close_aside(m, fd) < 0)
 		close(fd);

@@ -25,6 +25,7 @@ struct mounts {
 	int fd;				/* /proc/self/mountinfo; -1: there is none */
 	struct closer *closer;		/* NULL: no memory for it */
 	struct mount_entry *entry;	/* in the kernel's order: later ones cover earlier ones */
+	struct mount_entry other;	/* found in another process's list */
 	uint32_t count;
 };
 
@@ -35,8 +36,12 @@ void mounts_done(struct mounts *m);
 /* Read the list again if it has changed. Entries are valid until then. */
 void mounts_refresh(struct mounts *m);
 
-/* By the kernel's number. NULL: not mounted in our namespace. */
-const struct mount_entry *mounts_find(const struct mounts *m, uint64_t id);
+/*
+ * By the kernel's number, which is unique in the system: a mount of ours, or
+ * one that process @pid sees (0: nobody), as a container does. Its point is
+ * NULL then. NULL: not known. Valid until the next call.
+ */
+const struct mount_entry *mounts_find(struct mounts *m, uint64_t id, pid_t pid);
 /* Where the path leads, if no part of it is a link. NULL: nothing is known. */
 const struct mount_entry *mounts_of_path(const struct mounts *m, const char *path);
 
@@ -52,11 +57,11 @@ struct descriptor {
 int descriptor_look(int fd, struct descriptor *ret_descriptor);
 
 /*
- * Close a descriptor that a client has passed. One of a foreign file system is
+ * Close a descriptor that process @pid has passed. One of a foreign file system is
  * closed by a thread that does nothing else and shares nothing, for close(2)
  * can wait for a server that never answers.
  */
-void descriptor_close(struct mounts *m, int fd);
+void descriptor_close(struct mounts *m, pid_t pid, int fd);
 /* So many of those are stuck that no more should be taken. */
 bool descriptor_crowded(const struct mounts *m);
 

@@ -83,7 +83,7 @@ static void on_open_fd(struct turn *t, const struct client_message *m)
 		return;
 	}
 	if (r == 0)
-		r = identity_of_file(&t->s->identities, t->fd, &id);
+		r = identity_of_file(&t->s->identities, t->fd, t->c->peer.pid, &id);
 	if (r == 0) {
 		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", t->fd);
 		size = readlink(link, path, sizeof(path));

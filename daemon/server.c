@@ -336,7 +336,7 @@ static void on_readable(struct server *s, struct client *c)
 		request_packet(s, c, s->packet, packet.size, packet.fds, packet.fd_count);
 	}
 	for (size_t i = 0; i < packet.fd_count; i++)
-		descriptor_close(&s->identities.mounts, packet.fds[i]);
+		descriptor_close(&s->identities.mounts, c->peer.pid, packet.fds[i]);
 	if (c->dead || !engine_pressed(s->engine))
 		return;
 	/* What this client causes cannot leave fast enough: read it later. */

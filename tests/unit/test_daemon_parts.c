@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Small parts of belayd, each against its contract. */
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -229,7 +230,7 @@ static void test_identity(void)
 	ok(memcmp(&flock_key, &a.key, sizeof(a.key)) != 0, "flock has keys of its own");
 	flock_key = identity_base(&flock_key);
 	ok(memcmp(&flock_key, &a.key, sizeof(a.key)) == 0, "that lead back to the resource");
-	ok_int(identity_of_file(&map, STDIN_FILENO + 1000, &b), -EBADF, "a descriptor that is not open");
+	ok_int(identity_of_file(&map, STDIN_FILENO + 1000, 0, &b), -EBADF, "a descriptor that is not open");
 	identity_map_done(&map);
 }
 
@@ -272,25 +273,25 @@ static void test_files(void)
 		bail_out("no file");
 	config_default(&config);
 	identity_map_init(&map, &config, false);
-	ok_int(identity_of_file(&map, fd, &id), -ENOLCK, "a file under no lockspace's path");
+	ok_int(identity_of_file(&map, fd, 0, &id), -ENOLCK, "a file under no lockspace's path");
 	map.standalone = true;
-	ok_int(identity_of_file(&map, fd, &id), 0, "standalone it is known by its device");
+	ok_int(identity_of_file(&map, fd, 0, &id), 0, "standalone it is known by its device");
 	ok_uint(id.key.lockspace, IDENTITY_LOCAL, "in a lockspace of its own");
 	map.standalone = false;
 	set_path(&config, other);
-	ok_int(identity_of_file(&map, fd, &id), -ENOLCK, "beside the path of one, which is no mount point");
+	ok_int(identity_of_file(&map, fd, 0, &id), -ENOLCK, "beside the path of one, which is no mount point");
 	set_path(&config, dir);
-	ok_int(identity_of_file(&map, fd, &id), 0, "below it");
+	ok_int(identity_of_file(&map, fd, 0, &id), 0, "below it");
 	ok(is_inode(&id.key, st.st_ino), "the key is the inode, and nothing of this node");
 	ok(id.may_read && id.may_write, "open for both");
-	ok_int(identity_of_file(&map, dir_fd, &id), -ENOLCK, "the path itself");
+	ok_int(identity_of_file(&map, dir_fd, 0, &id), -ENOLCK, "the path itself");
 	mount = mounts_of_path(&map.mounts, dir);
 	if (mount) {
 		set_path(&config, mount->point);
-		ok_int(identity_of_file(&map, fd, &id), 0, "on the file system mounted at the path: %s",
+		ok_int(identity_of_file(&map, fd, 0, &id), 0, "on the file system mounted at the path: %s",
 		       mount->point);
 		ok(is_inode(&id.key, st.st_ino), "the same key");
-		ok_int(identity_of_file(&map, dir_fd, &id), -EINVAL, "a directory on it");
+		ok_int(identity_of_file(&map, dir_fd, 0, &id), -EINVAL, "a directory on it");
 	}
 	close(fd);
 	close(dir_fd);
@@ -307,6 +308,7 @@ static void test_mounts(void)
 	struct stat st;
 	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
 	const struct mount_entry *mount;
+	uint32_t count;
 
 	mounts_init(&m);
 	ok(m.count > 0, "the list of mounts");
@@ -317,14 +319,53 @@ static void test_mounts(void)
 		ok(mount && mount->device == st.st_dev, "the file system of %s", paths[i]);
 	}
 	ok_int(descriptor_look(fd, &d), 0, "what the kernel knows of a descriptor");
-	mount = mounts_find(&m, d.mount);
+	mount = mounts_find(&m, d.mount, 0);
 	ok(mount && strcmp(mount->point, "/proc") == 0, "where it is mounted");
 	ok(mount && mount->foreign, "and that this is no common file system");
+	count = m.count;
+	m.count = 0;
+	ok(!mounts_find(&m, d.mount, 0), "a mount that is not ours");
+	ok(mounts_find(&m, d.mount, getpid()) && m.other.foreign && m.other.id == d.mount,
+	   "is found where the process sees it");
+	m.count = count;
 	ok(fstat(fd, &st) == 0 && (!d.has_inode || d.inode == st.st_ino), "its inode");
 	ok_int(d.flags & O_ACCMODE, O_RDONLY, "its mode");
-	descriptor_close(&m, fd);
+	descriptor_close(&m, 0, fd);
 	ok_int(descriptor_look(1000, &d), -EBADF, "one that is not open");
 	mounts_done(&m);
+}
+
+/* A client in a container: its mounts are not belayd's. Last, for there is no way back. */
+static void test_container(void)
+{
+	struct config config;
+	struct identity_map map;
+	struct identity id;
+	char dir[] = "/tmp/belay-parts.XXXXXX", path[64];
+	struct descriptor d;
+	struct stat st;
+	int fd;
+
+	if (!mkdtemp(dir))
+		bail_out("no temporary directory");
+	snprintf(path, sizeof(path), "%s/file", dir);
+	config_default(&config);
+	set_path(&config, dir);
+	identity_map_init(&map, &config, false);
+	if (unshare(CLONE_NEWNS) < 0) {
+		diag("not root: containers are not tested");
+	} else {
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0 || fstat(fd, &st) < 0 || descriptor_look(fd, &d) < 0)
+			bail_out("no file");
+		ok(!mounts_find(&map.mounts, d.mount, 0), "a file on a mount of another namespace");
+		ok_int(identity_of_file(&map, fd, getpid(), &id), 0, "is known all the same");
+		ok(is_inode(&id.key, st.st_ino), "by the same key");
+		close(fd);
+		unlink(path);
+	}
+	rmdir(dir);
+	identity_map_done(&map);
 }
 
 static void test_replies(void)
@@ -370,5 +411,6 @@ int main(void)
 	test_mounts();
 	test_replies();
 	test_limit();
+	test_container();
 	return done_testing();
 }
