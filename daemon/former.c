@@ -262,13 +262,19 @@ static void settle(struct wait *w, struct process *p, const char *why)
 	w->left--;
 }
 
-static struct process *find(const struct wait *w, pid_t pid)
+/* Is, or was, it awaited? Had it ended and its number gone to another one, it were done with, too. */
+static bool connects_anew(struct wait *w, pid_t pid)
 {
+	bool found = false;
+
 	/* Number 0 stands for many. */
-	for (uint32_t i = 0; pid > 0 && i < w->count; i++)
-		if (w->process[i].pid == pid)
-			return &w->process[i];
-	return NULL;
+	for (uint32_t i = 0; pid > 0 && i < w->count; i++) {
+		if (w->process[i].pid != pid)
+			continue;
+		found = true;
+		settle(w, &w->process[i], "has connected anew");
+	}
+	return found;
 }
 
 static void on_connection(struct wait *w)
@@ -277,7 +283,6 @@ static void on_connection(struct wait *w)
 	struct ucred peer = { .pid = 0 };
 	socklen_t size = sizeof(peer);
 	char text[TEXT_MAX];
-	struct process *p;
 
 	if (fd < 0) {
 		/* Out of descriptors: it has to wait in the queue, until the next report. */
@@ -286,14 +291,11 @@ static void on_connection(struct wait *w)
 		return;
 	}
 	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-	/* Had the process ended and its number gone to another one, this were as true. */
-	p = find(w, peer.pid);
-	if (!p) {
+	if (!connects_anew(w, peer.pid)) {
 		describe_all(w, text, sizeof(text));
 		listen_refuse(fd, -EAGAIN, text);
 		return;
 	}
-	settle(w, p, "has connected anew");
 	if (w->former.client_count == w->config->clients_max) {
 		listen_refuse(fd, -EUSERS, "belayd has as many clients as clients_max allows");
 		return;

@@ -122,14 +122,10 @@ int record_put(int dir, pid_t pid, uint32_t client, struct record *ret_record)
 {
 	struct record record = { .pid = pid, .client = client };
 	char name[RECORD_NAME_MAX];
-	int r;
 
-	if (pid > 0) {
-		r = record_start_time(pid, &record.start);
-		/* It ends just now; or its number alone will have to do, and to be waited for. */
-		if (r < 0 && r != -ENOENT)
-			return r;
-	}
+	/* If /proc hides it, or it ends just now, the number alone will have to do. */
+	if (pid > 0)
+		(void)record_start_time(pid, &record.start);
 	record_name(&record, name);
 	/* A file without open() and close(). One of that name: of a life that is over, for the same process. */
 	if (mknodat(dir, name, S_IFREG | 0600, 0) < 0 && errno != EEXIST)
