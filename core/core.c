@@ -74,7 +74,7 @@ static size_t lay_out(struct belay_core *c, void *memory, const struct belay_cor
 	take_pool(&l, &c->clients, sizeof(struct client), owners);
 	take_pool(&l, &c->resources, sizeof(struct resource), resources);
 	take_pool(&l, &c->locals, sizeof(struct local), resources);
-	take_pool(&l, &c->sents, sizeof(struct sent), locks + requests);
+	take_pool(&l, &c->sents, sizeof(struct sent), locks + requests + SENT_SPARE);
 	c->resource_hash = take_hash(&l, &c->resource_mask, config->limits.resources_max);
 	c->owner_hash = take_hash(&l, &c->owner_mask, owners / 2);
 	c->client_hash = take_hash(&l, &c->client_mask, owners / 8);
@@ -193,10 +193,13 @@ bool core_serves(const struct belay_core *c)
 
 /*
  * What counts even from a life that this order does not know, or has closed:
- * how a new life begins, and what is said to this node about its own.
+ * how a new life begins, what is said to this node about its own, and that a
+ * former life of its own has made the others start.
  */
 static bool heeded(const struct belay_core *c, const struct belay_op *op)
 {
+	if (c->from == c->self && c->from_incarnation != c->incarnation)
+		return op->type == BELAY_OP_START;
 	return op->type == BELAY_OP_HELLO ||
 	       ((op->type == BELAY_OP_FENCED || op->type == BELAY_OP_AGAIN) &&
 		op->node == c->config.self);

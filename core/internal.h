@@ -24,6 +24,7 @@
 #define ASK_MIN_US 2000u	/* S5: not stable after this: ask */
 #define BACKOFF_MAX 7u		/* claim_streak << 7 */
 #define QUIET_PLACES 65536u	/* an ownership that lasted longer was worth it */
+#define SENT_SPARE 65536u	/* releases on their way need no lock or request to exist */
 #define DEADLOCK_EDGES 10000u	/* search no further: no deadlock is reported then */
 /* What a dead owner may have issued unseen: more than anyone can in 80 days. */
 #define TOKEN_UNSEEN (UINT64_C(1) << 48)

@@ -101,6 +101,10 @@ static void maybe_start(struct belay_core *c)
 			return;
 	}
 	op.members = in_view(c);
+	/* Whoever began to send its state has discarded it since. */
+	if (c->loading)
+		snapshot_clear(c);
+	c->loading = false;
 	c->start_sent = true;
 	core_send(c, &op, true, 0, 0, 0);
 }
@@ -315,10 +319,11 @@ static void on_hello_synced(struct belay_core *c, uint32_t i)
 	}
 	if (n->standing == BELAY_NODE_MEMBER && n->incarnation == c->from_incarnation)
 		return;
-	/* Two sides with state meet. After a fence the fenced one must go; where each side
-	 * waited for the other's fence, the one without the lowest id. */
+	/* Two sides with state meet. After a fence the fenced one must go. Where each side waited
+	 * for the other's fence, the one without the lowest id; with a majority there is no
+	 * such pair, and what was said before the leave counts for nothing. */
 	if (n->standing == BELAY_NODE_LEFT && n->incarnation == c->from_incarnation) {
-		if (lowest(c, true) > i)
+		if (c->config.stability == BELAY_STABLE_ALL && lowest(c, true) > i)
 			discard(c);
 	} else if (member_lowest_synced(c) || c->config.stability == BELAY_STABLE_ALL) {
 		about_send(c, BELAY_OP_FENCED, i, c->from_incarnation);
@@ -368,18 +373,52 @@ static void on_hello(struct belay_core *c, uint32_t i, const struct belay_op *op
 		on_hello_fresh(c, i, op->token);
 }
 
+/* Is this START, by the order up to here, everybody's start? */
+static bool start_valid(const struct belay_core *c, uint32_t from, const struct belay_op *op)
+{
+	if (from != lowest(c, false) || op->members != in_view(c))
+		return false;
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		const struct node *n = &c->node[i];
+
+		if (!n->in_view)
+			continue;
+		/* What this node has said in a life that is over, it no longer counts as said. */
+		if (n->synced || !(i == c->self && i == from ? n->heard : n->hello))
+			return false;
+	}
+	return true;
+}
+
 static void on_start(struct belay_core *c, uint32_t from, const struct belay_op *op)
 {
-	if (c->synced || from != lowest(c, false) || op->members != in_view(c))
+	bool former = from == c->self && c->from_incarnation != c->incarnation;
+
+	if (c->node[c->self].synced)
 		return;
-	for (uint32_t i = 0; i < c->node_count; i++)
-		if (c->node[i].in_view && !c->node[i].hello)
-			return;
+	if (!start_valid(c, from, op)) {
+		/* A node with state has shown up: it is there to answer a HELLO now. */
+		if (from == c->self && !former)
+			rejoin(c);
+		return;
+	}
 	for (uint32_t i = 0; i < c->node_count; i++) {
-		c->node[i].synced = c->node[i].in_view;
+		c->node[i].synced = c->node[i].in_view && i != c->self;
 		if (!c->node[i].in_view)
 			c->node[i].standing = BELAY_NODE_CLOSED;
 	}
+	/* Sent in a former life: the others have started, this node has said HELLO anew. */
+	if (former)
+		return;
+	/* The state this node has just loaded came too late to be known. */
+	if (c->synced) {
+		discard(c);
+		return;
+	}
+	if (c->loading)
+		snapshot_clear(c);
+	c->loading = false;
+	c->node[c->self].synced = true;
 	c->place = 1;
 	c->last_send_place = 0;
 	c->token = op->token;

@@ -288,7 +288,7 @@ void snapshot_record(struct belay_core *c, const struct belay_record *rec)
 {
 	bool good = false;
 
-	if (c->synced || c->stale || !c->node[c->self].hello ||
+	if (c->synced || c->stale || c->start_sent || !c->node[c->self].hello ||
 	    (!c->loading && rec->type != BELAY_RECORD_CORE))
 		return;
 	c->loaded++;

@@ -81,8 +81,7 @@ void stable_frame(struct belay_core *c, const struct belay_frame *f)
 	struct node *n;
 
 	c->from = c->node_count;
-	if (from == c->node_count || !c->node[from].in_view ||
-	    (from == c->self && f->incarnation != c->incarnation))
+	if (from == c->node_count || !c->node[from].in_view)
 		return;
 	n = &c->node[from];
 	c->from = from;
