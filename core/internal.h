@@ -26,8 +26,8 @@
 #define QUIET_PLACES 65536u	/* an ownership that lasted longer was worth it */
 #define SENT_SPARE 65536u	/* releases on their way need no lock or request to exist */
 #define DEADLOCK_EDGES 10000u	/* search no further: no deadlock is reported then */
-/* What a dead owner may have issued unseen: more than anyone can in 80 days. */
-#define TOKEN_UNSEEN (UINT64_C(1) << 48)
+/* What a dead owner may have issued unseen: more than anyone can in a day. */
+#define TOKEN_UNSEEN (UINT64_C(1) << 42)
 
 /* A held lock. */
 struct lock {
