@@ -365,6 +365,7 @@ void config_default(struct config *ret_config)
 	c->handles_per_client_max = 65536;
 	c->requests_per_client_max = 4096;
 	c->stop_timeout_s = 30;
+	c->realtime = 1;
 
 	(void)snprintf(c->group, sizeof(c->group), "belay");
 	c->node_id = 1;

@@ -49,6 +49,7 @@ struct config {
 	uint32_t handles_per_client_max;
 	uint32_t requests_per_client_max;
 	uint32_t stop_timeout_s;
+	uint32_t realtime;		/* 0 or 1 */
 	/* [cluster] */
 	char group[CONFIG_NAME_MAX + 1];
 	uint32_t fencing_none;		/* 0 or 1 */

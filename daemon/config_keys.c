@@ -52,6 +52,9 @@ static const struct word log_levels[] = {
 static const struct word log_targets[] = {
 	{ "syslog", CONFIG_LOG_SYSLOG }, { "stderr", CONFIG_LOG_STDERR }, { NULL, 0 },
 };
+static const struct word yes_no[] = {
+	{ "yes", 1 }, { "no", 0 }, { NULL, 0 },
+};
 static const struct word fencings[] = {
 	{ "operator", 0 }, { "none", 1 }, { NULL, 0 },
 };
@@ -71,6 +74,7 @@ static const struct config_key keys[] = {
 	{ CONFIG_BELAYD, "handles_per_client_max",  KEY_NUMBER, IN(handles_per_client_max), 1, 1048576, NULL },
 	{ CONFIG_BELAYD, "requests_per_client_max", KEY_NUMBER, IN(requests_per_client_max), 1, 1048576, NULL },
 	{ CONFIG_BELAYD, "stop_timeout_s",	    KEY_NUMBER, IN(stop_timeout_s), 0, 3600, NULL },
+	{ CONFIG_BELAYD, "realtime",		    KEY_WORD,	IN(realtime), 0, 0, yes_no },
 
 	{ CONFIG_CLUSTER, "group",		    KEY_NAME,	IN(group), 1, CONFIG_NAME_MAX, NULL },
 	{ CONFIG_CLUSTER, "fencing",		    KEY_WORD,	IN(fencing_none), 0, 0, fencings },

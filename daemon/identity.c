@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -25,6 +26,14 @@ void identity_map_init(struct identity_map *map, const struct config *config, bo
 {
 	*map = (struct identity_map){ .config = config, .standalone = standalone };
 	mounts_init(&map->mounts);
+	for (uint32_t i = 0; i < config->lockspace_count; i++) {
+		char *real = realpath(config->lockspace[i].path, NULL);
+		const char *path = real && strlen(real) <= CONFIG_PATH_MAX ? real :
+				   config->lockspace[i].path;
+
+		memcpy(map->path[i], path, strlen(path) + 1);
+		free(real);
+	}
 }
 
 void identity_map_done(struct identity_map *map)
@@ -49,7 +58,7 @@ static const struct config_lockspace *lockspace_of(const struct identity_map *ma
 	const struct config *c = map->config;
 
 	for (uint32_t i = 0; i < c->lockspace_count; i++) {
-		const char *path = c->lockspace[i].path;
+		const char *path = map->path[i];
 		const struct mount_entry *mount;
 
 		if (path[0] == '\0')

@@ -36,9 +36,11 @@ struct identity_map {
 	const struct config *config;
 	bool standalone;
 	struct mounts mounts;
+	/* Paths of the lockspaces, links followed when belayd started. */
+	char path[CONFIG_LOCKSPACES_MAX][CONFIG_PATH_MAX + 1];
 };
 
-/* config must outlive the map. */
+/* config must outlive the map. May wait for the file systems of the paths. */
 void identity_map_init(struct identity_map *map, const struct config *config, bool standalone);
 void identity_map_done(struct identity_map *map);
 

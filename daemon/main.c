@@ -7,6 +7,7 @@
 #include <qb/qblog.h>
 #include <qb/qbloop.h>
 #include <qb/qbutil.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,20 @@ static void raise_descriptor_limit(const struct config *config)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/*
+ * corosync runs in real time. If belayd did not, every hand-over of a lock would
+ * wait for whatever else the machine does (R21).
+ */
+static void run_in_real_time(void)
+{
+	const struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_RR) };
+
+	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) < 0)
+		qb_log(LOG_NOTICE, "no real-time scheduling (%s): locks are late when this machine "
+		       "is busy. Run belayd as root or with CAP_SYS_NICE, or set realtime = no",
+		       strerror(errno));
+}
+
 static void settle(const struct belayd *d)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -194,6 +209,8 @@ static void settle(const struct belayd *d)
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	(void)sigaction(SIGHUP, &ignore, NULL);
 	raise_descriptor_limit(&d->config);
+	if (d->config.realtime)
+		run_in_real_time();
 }
 
 /* ---- the engine's handlers ---- */

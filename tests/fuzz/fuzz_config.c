@@ -78,8 +78,8 @@ static void write_config(FILE *file, const struct config *c)
 		fprintf(file, "socket_group=%u\n", c->socket_group);
 	fprintf(file, "journal=%s\njournal_kb=%u\nclients_max=%u\nhandles_per_client_max=%u\n",
 		c->journal, c->journal_kb, c->clients_max, c->handles_per_client_max);
-	fprintf(file, "requests_per_client_max=%u\nstop_timeout_s=%u\n",
-		c->requests_per_client_max, c->stop_timeout_s);
+	fprintf(file, "requests_per_client_max=%u\nstop_timeout_s=%u\nrealtime=%s\n",
+		c->requests_per_client_max, c->stop_timeout_s, c->realtime ? "yes" : "no");
 	fprintf(file, "[cluster]\ngroup=%s\nfencing=%s\nnode_id=%u\n", c->group,
 		c->fencing_none ? "none" : "operator", c->node_id);
 	fprintf(file, "[limits]\nresources_max=%u\nlocks_max=%u\nwaiters_max=%u\n",
