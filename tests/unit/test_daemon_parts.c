@@ -234,11 +234,14 @@ static void test_identity(void)
 	identity_map_done(&map);
 }
 
-static void set_path(struct config *config, const char *path)
+/* Start again with one lockspace that has that path. */
+static void set_path(struct config *config, struct identity_map *map, const char *path)
 {
 	config->lockspace[1] = (struct config_lockspace){ .name = "data", .number = 4711 };
 	snprintf(config->lockspace[1].path, sizeof(config->lockspace[1].path), "%s", path);
 	config->lockspace_count = 2;
+	identity_map_done(map);
+	identity_map_init(map, config, false);
 }
 
 static bool is_inode(const struct belay_key *key, uint64_t inode)
@@ -277,19 +280,24 @@ static void test_files(void)
 	map.standalone = true;
 	ok_int(identity_of_file(&map, fd, 0, &id), 0, "standalone it is known by its device");
 	ok_uint(id.key.lockspace, IDENTITY_LOCAL, "in a lockspace of its own");
-	map.standalone = false;
-	set_path(&config, other);
+	set_path(&config, &map, other);
 	ok_int(identity_of_file(&map, fd, 0, &id), -ENOLCK, "beside the path of one, which is no mount point");
-	set_path(&config, dir);
+	set_path(&config, &map, dir);
 	ok_int(identity_of_file(&map, fd, 0, &id), 0, "below it");
 	ok(is_inode(&id.key, st.st_ino), "the key is the inode, and nothing of this node");
 	ok(id.may_read && id.may_write, "open for both");
 	ok_int(identity_of_file(&map, dir_fd, 0, &id), -ENOLCK, "the path itself");
+	if (symlink(dir, other) < 0)
+		bail_out("no link");
+	set_path(&config, &map, other);
+	ok_int(identity_of_file(&map, fd, 0, &id), 0, "the path is a link to it");
+	unlink(other);
 	mount = mounts_of_path(&map.mounts, dir);
 	if (mount) {
-		set_path(&config, mount->point);
+		snprintf(other, sizeof(other), "%s", mount->point);
+		set_path(&config, &map, other);
 		ok_int(identity_of_file(&map, fd, 0, &id), 0, "on the file system mounted at the path: %s",
-		       mount->point);
+		       other);
 		ok(is_inode(&id.key, st.st_ino), "the same key");
 		ok_int(identity_of_file(&map, dir_fd, 0, &id), -EINVAL, "a directory on it");
 	}
@@ -350,8 +358,8 @@ static void test_container(void)
 		bail_out("no temporary directory");
 	snprintf(path, sizeof(path), "%s/file", dir);
 	config_default(&config);
-	set_path(&config, dir);
 	identity_map_init(&map, &config, false);
+	set_path(&config, &map, dir);
 	if (unshare(CLONE_NEWNS) < 0) {
 		diag("not root: containers are not tested");
 	} else {
