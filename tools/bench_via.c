@@ -28,13 +28,23 @@ static int via_belay_open(struct lane *lane)
 	return belay_open_fd(bench->belay, bench->file, owner, &lane->handle);
 }
 
+/*
+ * The next lock follows its unlock at once; a lone lane lets both travel in one
+ * packet. Threads share the connection, and one must not keep back another's unlock.
+ */
 static int via_belay_lock(struct lane *lane, uint64_t at)
 {
-	return belay_lock(lane->handle, belay_mode(lane), at, 1, NULL);
+	int r = belay_lock(lane->handle, belay_mode(lane), at, 1, NULL);
+
+	if (lane->bench->o->threads == 1)
+		(void)belay_uncork(lane->bench->belay);
+	return r;
 }
 
 static int via_belay_unlock(struct lane *lane, uint64_t at)
 {
+	if (lane->bench->o->threads == 1)
+		(void)belay_cork(lane->bench->belay);
 	return belay_unlock(lane->handle, at, 1);
 }
 
