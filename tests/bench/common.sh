@@ -16,6 +16,8 @@ build=$(readlink -f "$top_builddir")
 export BED_PATH=$build/tools/.libs:$build/tools:$build/daemon LD_LIBRARY_PATH=$build/lib/.libs
 BED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/belay-bench.XXXXXX") || die "no temporary directory"
 export BED_DIR
+# corosync as its package runs it: in real time.
+export BED_RR=yes
 bed() { "$top_srcdir/tests/cluster/bed" "$@" || die "bed $* failed"; }
 trap '"$top_srcdir/tests/cluster/bed" down; rm -rf "$BED_DIR"' EXIT
 belay() { bed exec "$1" belay "${@:2}"; }
