@@ -186,9 +186,10 @@ void outbox_flush(struct outbox *o, uint64_t now_us)
 		if (send_frame(o, o->count, now_us) < 0)
 			return;
 	}
-	/* An ack that waits for the window would make others wait for us. */
+	/* An ack must not wait for the window, for others wait for it; and a message that
+	 * has to leave anyway takes along what does wait. */
 	if (o->want_frame)
-		(void)send_frame(o, 0, now_us);
+		(void)send_frame(o, o->in_flight < OUTBOX_WINDOW_FULL ? o->count : 0, now_us);
 }
 
 uint64_t outbox_deadline(const struct outbox *o)

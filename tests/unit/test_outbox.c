@@ -113,15 +113,20 @@ static void test_window(void)
 	outbox_want_frame(n.o, false);
 	ok_uint(outbox_deadline(n.o), 0, "an ack is due at once");
 	outbox_flush(n.o, n.now_us);
-	ok_uint(n.far.empty, 1, "and goes at once, alone");
+	ok_uint(n.far.frames, OUTBOX_WINDOW + 1, "and goes at once");
+	ok_uint(n.far.last_ops, 3, "with all that waits for the window");
+	push(&n, 2, 0);
 	outbox_delivered(n.o, false, n.now_us);
 	outbox_flush(n.o, n.now_us);
-	ok_uint(n.far.frames, 2, "its delivery opens no window");
+	ok_uint(n.far.frames, OUTBOX_WINDOW + 1, "the delivery of an empty frame opens no window");
 	outbox_delivered(n.o, true, n.now_us + 100);
 	outbox_flush(n.o, n.now_us);
-	ok_uint(n.far.frames, 3, "that of a frame does");
-	ok_uint(n.far.last_ops, 3, "and the rest leaves together");
+	ok_uint(n.far.frames, OUTBOX_WINDOW + 1, "nor that of the first of too many");
 	ok_uint(histogram_total(outbox_latency(n.o)), 1, "its latency is noted");
+	outbox_delivered(n.o, true, n.now_us + 100);
+	outbox_flush(n.o, n.now_us);
+	ok_uint(n.far.frames, OUTBOX_WINDOW + 2, "that of the next one does");
+	ok_uint(n.far.last_ops, 2, "and the rest leaves together");
 	push(&n, 10000, 0);
 	outbox_flush(n.o, n.now_us);
 	ok(n.far.frames > 20 && n.far.frames <= 2 + OUTBOX_WINDOW_FULL,
