@@ -258,6 +258,8 @@ int belay_core_step(struct belay_core *c, const struct belay_event *ev,
 
 	c->out = actions;
 	c->now_us = ev->now_us;
+	if (c->first_us == 0)
+		c->first_us = ev->now_us;
 	switch (ev->type) {
 	case BELAY_EVENT_LOCK:
 		r = request_lock(c, ev);

@@ -45,7 +45,7 @@ struct belay_core_config {
 	uint32_t min_hold_us;		/* an owner keeps what it has used at least this long */
 	uint32_t idle_us;		/* unused resources are given up after this */
 	uint32_t claim_streak;		/* requests in a row before a node may own again: a power of 2 */
-	uint64_t token_base;		/* fencing clock of a cluster that starts with this node */
+	uint64_t token_base;		/* fencing clock at the first event: time of day, 2^32 a second */
 };
 
 enum belay_event_type {

@@ -149,7 +149,7 @@ static void meet_owner(struct belay_core *c, uint32_t i)
 		return;
 	}
 	/* Sticky: a recall ends by RELINQ or the owner's end, never because the
-	 * request that caused it went away (R23). */
+	 * request that caused it went away. */
 	if (res->state == BELAY_STATE_OWNED) {
 		resource_hash_out(c, res);
 		res->state = BELAY_STATE_RECALL;
@@ -357,7 +357,7 @@ static void on_relinq(struct belay_core *c, const struct belay_op *op)
 	struct resource *res;
 
 	if (r == 0 || resource_at(c, r)->epoch != op->epoch)
-		return; /* R6: of an ownership that is over */
+		return; /* of an ownership that is over */
 	res = resource_at(c, r);
 	if (op->token >= c->token)
 		c->token = op->token + 1;
@@ -422,7 +422,7 @@ static void on_client_gone(struct belay_core *c, const struct belay_op *op)
 	(void)queue_scan_run(c);
 }
 
-/* One's own op comes back: what it was sent for. NULL: nothing to do here. */
+/* One's own op comes back: what it was sent for. False: nothing to do here. */
 static bool own_delivered(struct belay_core *c, struct sent *ret_sent)
 {
 	uint32_t i = c->sent_head;

@@ -289,6 +289,25 @@ void list_push(struct belay_core *c, struct list *l, uint32_t i)
 	l->tail = i;
 }
 
+void list_sort_in(struct belay_core *c, struct list *l, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	uint32_t before = l->tail;
+
+	while (before != 0 && request_at(c, before)->stable_at > q->stable_at)
+		before = request_at(c, before)->list_prev;
+	q->list_prev = before;
+	q->list_next = before != 0 ? request_at(c, before)->list_next : l->head;
+	if (q->list_next != 0)
+		request_at(c, q->list_next)->list_prev = i;
+	else
+		l->tail = i;
+	if (before != 0)
+		request_at(c, before)->list_next = i;
+	else
+		l->head = i;
+}
+
 void list_drop(struct belay_core *c, struct list *l, uint32_t i)
 {
 	struct request *q = request_at(c, i);

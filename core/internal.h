@@ -26,8 +26,9 @@
 #define QUIET_PLACES 65536u	/* an ownership that lasted longer was worth it */
 #define SENT_SPARE 65536u	/* releases on their way need no lock or request to exist */
 #define DEADLOCK_EDGES 10000u	/* search no further: no deadlock is reported then */
-/* What a dead owner may have issued unseen: more than anyone can in a day. */
-#define TOKEN_UNSEEN (UINT64_C(1) << 42)
+/* What a dead owner may have issued unseen: more than anyone can in an hour. */
+#define TOKEN_UNSEEN (UINT64_C(1) << 38)
+#define TOKENS_PER_US 4295u	/* token_base is in 2^32 a second */
 
 /* A held lock. */
 struct lock {
@@ -89,7 +90,9 @@ struct owner {
 	uint32_t hash_next;
 	uint32_t client_prev, client_next;
 	uint32_t locks, requests;	/* list heads */
-	uint32_t replicated;		/* locks that are replicated */
+	uint32_t held;			/* locks in all */
+	uint32_t replicated;		/* of these, replicated */
+	uint32_t waiting;		/* requests in queues */
 	uint32_t mark;			/* visited by the deadlock search of this number */
 };
 
@@ -194,7 +197,7 @@ struct belay_core {
 	uint64_t last_send_place;		/* everything delivered up to here is acknowledged */
 	uint64_t ask_us;			/* last time acks were asked for */
 	uint64_t latency_us;			/* own delivery, smoothed */
-	uint64_t now_us;
+	uint64_t now_us, first_us;
 	uint64_t deadline_us;
 	uint32_t next_request;
 	uint64_t next_local_queue;
@@ -299,6 +302,8 @@ uint32_t index_request_new(struct belay_core *c, uint32_t resource, uint32_t own
 void index_request_free(struct belay_core *c, uint32_t q);
 uint32_t index_request(const struct belay_core *c, uint32_t node, uint32_t number);
 void list_push(struct belay_core *c, struct list *l, uint32_t q);
+/* Into a list in order of stable_at; it nearly always belongs to the end. */
+void list_sort_in(struct belay_core *c, struct list *l, uint32_t q);
 void list_drop(struct belay_core *c, struct list *l, uint32_t q);
 
 /* table.c: the locks held on a resource */

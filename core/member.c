@@ -72,13 +72,24 @@ void member_serve_check(struct belay_core *c)
 		request_resume(c);
 }
 
+/*
+ * The least that a cluster which starts now may begin to count with: nobody
+ * knows how far a dead one had come, but its clock, too, went with the time.
+ */
+static uint64_t token_now(const struct belay_core *c)
+{
+	uint64_t base = c->config.token_base + (c->now_us - c->first_us) * TOKENS_PER_US;
+
+	return c->token > base ? c->token : base;
+}
+
 static void hello(struct belay_core *c)
 {
 	struct belay_op op = {
 		.type = BELAY_OP_HELLO,
 		.synced = c->synced,
 		.limits = c->config.limits,
-		.token = c->token,
+		.token = token_now(c),
 	};
 
 	c->hello_sent = true;
@@ -87,7 +98,7 @@ static void hello(struct belay_core *c)
 
 static void maybe_start(struct belay_core *c)
 {
-	struct belay_op op = { .type = BELAY_OP_START, .token = c->token };
+	struct belay_op op = { .type = BELAY_OP_START, .token = token_now(c) };
 
 	if (c->synced || c->stale || c->start_sent || !member_quorate(c) || lowest(c, false) != c->self)
 		return;

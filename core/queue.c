@@ -69,6 +69,7 @@ void queue_add(struct belay_core *c, uint32_t i, uint64_t order, bool local)
 	q->state = REQUEST_QUEUED;
 	tree_insert(c, &by_range, &r->waiters, i);
 	r->waiting++;
+	owner_at(c, q->owner)->waiting++;
 	if (!q->wait)
 		r->tries++;
 	if (!local) {
@@ -96,6 +97,7 @@ void queue_drop(struct belay_core *c, uint32_t i)
 	}
 	tree_remove(c, &by_range, &r->waiters, i);
 	r->waiting--;
+	owner_at(c, q->owner)->waiting--;
 	if (!q->wait)
 		r->tries--;
 	q->queue = 0;
@@ -250,8 +252,8 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
 
 	if (weaker)
 		widen(again, more, granted.start, granted.end);
-	if (owner_at(c, owner)->id.node == 0)
-		return; /* refused, and it was all its owner had */
+	if (owner_at(c, owner)->id.node == 0 || owner_at(c, owner)->waiting == 0)
+		return; /* perhaps it was refused, and all that its owner had */
 	for (i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
 		const struct request *q = request_at(c, i);
 

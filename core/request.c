@@ -64,7 +64,7 @@ void request_finish(struct belay_core *c, uint32_t i, int result)
 		return;
 	}
 	q->since_us = c->now_us;
-	list_push(c, &c->done, i);
+	list_sort_in(c, &c->done, i);
 	core_wake(c, c->now_us + ASK_MIN_US);
 }
 
@@ -72,7 +72,7 @@ void request_settle(struct belay_core *c)
 {
 	uint32_t i = c->done.head, next;
 
-	for (; i != 0; i = next) {
+	for (; i != 0 && request_at(c, i)->stable_at <= c->stable; i = next) {
 		next = request_at(c, i)->list_next;
 		if (!believed(c, request_at(c, i)))
 			continue;
@@ -290,7 +290,7 @@ int request_unlock(struct belay_core *c, const struct belay_event *ev)
 	}
 	if (!core_serves(c))
 		return 0; /* nothing is held yet */
-	/* Ordered behind this owner's requests on their way (R26). Others wait for
+	/* Ordered behind this owner's requests on their way. Others wait for
 	 * it? Then at once; else it may ride with the next request. */
 	op.key = ev->lock.key;
 	op.range = ev->lock.range;

@@ -150,7 +150,7 @@ static void release_client(struct belay_core *c, uint32_t r, uint32_t client)
  * unlock or by a client's end: now that the table is private, they take effect
  * at once, and their delivery will be ignored by everybody, this node
  * included. A lock taken in between could otherwise fall to the release of its
- * predecessor (R25).
+ * predecessor.
  */
 static void apply_releases(struct belay_core *c, uint32_t r)
 {

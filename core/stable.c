@@ -31,10 +31,16 @@ static uint64_t everybody_point(const struct belay_core *c)
 {
 	uint64_t point = c->node[c->self].seq;
 
-	for (uint32_t i = 0; i < c->node_count; i++)
-		if (i != c->self && c->node[i].standing != BELAY_NODE_CLOSED &&
-		    c->node[i].acked < point)
-			point = c->node[i].acked;
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		const struct node *n = &c->node[i];
+
+		/* A member without state cannot go on alone, so it need not know. */
+		if (i == c->self || n->standing == BELAY_NODE_CLOSED ||
+		    (n->standing == BELAY_NODE_MEMBER && !n->synced))
+			continue;
+		if (n->acked < point)
+			point = n->acked;
+	}
 	return point;
 }
 

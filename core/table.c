@@ -120,6 +120,7 @@ uint32_t table_add(struct belay_core *c, uint32_t r, uint32_t owner, struct bela
 	if (l->owner_next != 0)
 		lock_at(c, l->owner_next)->owner_prev = i;
 	o->locks = i;
+	o->held++;
 	tree_insert(c, &by_range, mode == BELAY_MODE_EX ? &res->ex : &res->sh, i);
 	tree_insert(c, &by_owner, &res->by_owner, i);
 	res->locks++;
@@ -145,6 +146,7 @@ void table_remove(struct belay_core *c, uint32_t i)
 		o->locks = l->owner_next;
 	if (l->owner_next != 0)
 		lock_at(c, l->owner_next)->owner_prev = l->owner_prev;
+	o->held--;
 	l->owner = 0;
 	pool_put(&c->locks, i);
 }
@@ -286,15 +288,14 @@ bool table_covers(const struct belay_core *c, const struct resource *r, uint32_t
 
 bool table_room(const struct belay_core *c, const struct resource *r, uint32_t owner, uint32_t more)
 {
-	uint32_t max = c->config.limits.locks_max;
+	uint32_t max = c->config.limits.locks_max, own_max = c->config.limits.locks_per_owner_max;
 
 	if (r->state == BELAY_STATE_ARB)
 		return c->locks_replicated + more <= max &&
-		       owner_at(c, owner)->replicated + more <=
-			       c->config.limits.locks_per_owner_max;
+		       owner_at(c, owner)->replicated + more <= own_max;
 	/* Own authority: what is private here must still fit when it becomes
 	 * replicated, with what every other node may have in private. */
-	return c->locks_replicated + more <= max &&
+	return c->locks_replicated + more <= max && owner_at(c, owner)->held + more <= own_max &&
 	       c->locks.count - c->locks_replicated + more <= max / 2 / c->node_count;
 }
 

@@ -182,7 +182,7 @@ static void raise_descriptor_limit(const struct config *config)
 
 /*
  * corosync runs in real time. If belayd did not, every hand-over of a lock would
- * wait for whatever else the machine does (R21).
+ * wait for whatever else the machine does.
  */
 static void run_in_real_time(void)
 {
@@ -256,7 +256,7 @@ static void on_end(void *context, enum engine_end end, const char *reason)
 	qb_loop_stop(d->loop);
 }
 
-/* stop_timeout has passed and locks are still held. */
+/* stop_timeout_s has passed and locks are still held. */
 static void on_unclean(void *context)
 {
 	struct belayd *d = context;
@@ -284,10 +284,10 @@ static void make_settings(const struct belayd *d, struct engine_settings *ret_se
 		/* Later lives have higher numbers, as long as the clock is not set back by more
 		 * than belayd was away. */
 		.incarnation = now_us,
-		/* Seconds, not microseconds: each end of a node's life takes this clock 2^42 on,
-		 * lest tokens of it come again. That is 17 minutes of this scale. A cluster that
+		/* Seconds, not microseconds: each end of a node's life takes this clock 2^38 on,
+		 * lest tokens of it come again. That is 64 seconds of this scale. A cluster that
 		 * starts anew as a whole is above all its former tokens if no more such ends
-		 * have come than one for each 17 minutes that it ran or was down. */
+		 * have come than one for each 64 seconds that it ran or was down. */
 		.token_base = now_us / 1000000 << 32,
 		.hold_bytes_max = HOLD_BYTES_MAX,
 		.journal_bytes = (size_t)c->journal_kb * 1024,
