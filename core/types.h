@@ -109,7 +109,7 @@ struct belay_limits {
 	uint32_t resources_max;		/* replicated resources */
 	uint32_t locks_max;		/* replicated locks */
 	uint32_t waiters_max;		/* replicated waiting requests */
-	uint32_t locks_per_owner_max;	/* locks of one owner on one resource */
+	uint32_t locks_per_owner_max;	/* locks of one owner, over all resources */
 };
 
 struct belay_op {

@@ -87,7 +87,8 @@ int belay_open_fd(struct belay *belay, int fd, enum belay_lock_owner owner,
 int belay_open_name(struct belay *belay, const char *lockspace, const char *name,
 		    enum belay_lock_owner owner, struct belay_handle **ret_handle);
 
-/* Close: releases this owner's locks on the resource. NULL is allowed. */
+/* Close: releases its owner's locks on the resource, if it was ever locked through this
+ * handle. NULL is allowed. */
 void belay_handle_close(struct belay_handle *handle);
 
 /*
