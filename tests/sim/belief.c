@@ -16,7 +16,7 @@
 #include "tests/sim/sim.h"
 
 /* How long an owner that is gone may still explain a decision made before. */
-#define GONE_US 300000
+#define GONE_US 2000000
 
 static bool overlap(const struct request *a, const struct request *b)
 {
@@ -507,7 +507,7 @@ void belief_new_life(struct sim *sim, struct node *node)
 		if (!q->used || q->orphan || sim->owner[q->owner].id.node != node->id)
 			continue;
 		q->number = 0;
-		q->order = q->first_order = 0;
+		q->order = 0;
 		/* It was passed because it had been refused, perhaps, and nobody could say so any more. */
 		q->passed_us = 0;
 		q->delivered = 0;
@@ -583,7 +583,7 @@ uint32_t owner_new(struct sim *sim, struct node *node, uint32_t client, uint64_t
 {
 	uint32_t i = 0;
 
-	if (sim->owner_top > SIM_OWNERS / 4)
+	if (sim->owner_top > SIM_OWNERS / 16)
 		sweep(sim);
 	while (i < SIM_OWNERS && sim->owner[i].used)
 		i++;

@@ -121,7 +121,7 @@ void cpg_send(struct sim *sim, struct node *node, struct message *message)
  */
 static bool deliver(struct sim *sim, struct node *node, struct message *message, struct item *ret_item)
 {
-	struct item item = { .message = message, .identity = message->number };
+	struct item item = { .message = message, .identity = message->number, .view = mix64(message->number) };
 	bool read = node->joined;
 
 	if (message->kind == MESSAGE_JOIN || message->kind == MESSAGE_LEAVE) {
@@ -227,7 +227,7 @@ static void choose_hole(struct sim *sim, struct ring *ring, node_mask side, uint
 	trace(sim, "ring %u breaks: side %02x, hole at %d", ring->id, side, (int)hole);
 }
 
-/* The nodes of @side order some of what they have sent, and nobody else will see it. */
+/* The nodes of @side order some of what they have sent; perhaps nobody else will see it. */
 static void order_privately(struct sim *sim, struct ring *ring, node_mask side)
 {
 	for (uint32_t i = 1; i <= sim->nodes; i++) {
@@ -238,7 +238,7 @@ static void order_privately(struct sim *sim, struct ring *ring, node_mask side)
 			continue;
 		turn_due(sim, node);
 		while (n-- > 0 && queue_head(node)) {
-			trace(sim, "n%u orders #%u for its own side only", i, (unsigned)queue_head(node)->number);
+			trace(sim, "n%u orders #%u as the ring breaks", i, (unsigned)queue_head(node)->number);
 			order_one(sim, node);
 			sim->tally.privates++;
 		}
@@ -269,6 +269,8 @@ static void break_ring(struct sim *sim, struct ring *ring)
 
 		if (sim->token_node)
 			holder = sim->token_node;
+		/* The last round of the token: some of this will not reach everybody. */
+		order_privately(sim, ring, here);
 		ring->broken = true;
 		ring->token = side[holder];
 		order_privately(sim, ring, ring->token);
@@ -316,7 +318,7 @@ static void finish_ring(struct sim *sim, struct node *node)
 /* One callback tells who left and who joined; a node may stand in both. */
 static void new_view(struct sim *sim, struct node *node, node_mask side, const struct ring *ring)
 {
-	struct item item = { 0 };
+	struct item item = { .view = ring->id };
 
 	for (uint32_t i = 1; i <= sim->nodes; i++) {
 		uint32_t process = (ring->members & bit(i)) ? sim->node[i].registered : 0;

@@ -67,6 +67,19 @@ static void ask_to_leave(struct sim *sim, struct node *node)
 	node_end_turn(sim, node);
 }
 
+/* When a ring breaks, messages shall be on their way: that is when it matters. */
+static void crowd(struct sim *sim)
+{
+	for (uint32_t i = 1; i <= sim->nodes; i++) {
+		struct node *node = &sim->node[i];
+
+		for (uint32_t n = random_below(&sim->random, 3); n > 0 && node_runs(node) && !node->quitting; n--)
+			client_act(sim, node);
+		if (node_runs(node) && node->joined && random_chance(&sim->random, 70))
+			node_flush(sim, node);
+	}
+}
+
 static bool strike(struct sim *sim, struct node *node, enum fault fault)
 {
 	switch (fault) {
@@ -118,9 +131,15 @@ static bool strike(struct sim *sim, struct node *node, enum fault fault)
 void fault_strike(struct sim *sim)
 {
 	uint32_t id = random_below(&sim->random, sim->nodes) + 1;
-	enum fault fault = (enum fault)random_below(&sim->random, FAULT_COUNT);
+	/* Those that break rings come more often. */
+	enum fault fault = (enum fault)random_below(&sim->random, random_chance(&sim->random, 50) ? FAULT_KILL :
+						    FAULT_COUNT);
 
-	if (sim->stage != STAGE_CHAOS || !strike(sim, &sim->node[id], fault))
+	if (sim->stage != STAGE_CHAOS)
+		return;
+	if (fault == FAULT_SPLIT || fault == FAULT_COROSYNC || fault == FAULT_POWER)
+		crowd(sim);
+	if (sim_failed(sim) || !strike(sim, &sim->node[id], fault))
 		return;
 	/* Most faults pass; some last until everything is healed. */
 	if (random_chance(&sim->random, 70))

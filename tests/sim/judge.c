@@ -110,8 +110,8 @@ static void check_agreement(struct sim *sim, struct node *node)
 	}
 	if (v->digest != node->stats.digest || v->place != node->stats.place)
 		sim_fail(sim, "n%u and n%u took the same ordered events and disagree: place %" PRIu64 " and %" PRIu64
-			 ", digest %" PRIx64 " and %" PRIx64, v->node, node->id, v->place, node->stats.place,
-			 v->digest, node->stats.digest);
+			 ", and the digest%s", v->node, node->id, v->place, node->stats.place,
+			 v->digest != node->stats.digest ? " differs" : " is the same");
 }
 
 /* All of the message has arrived at one more core: what may its sender rest on it? */
@@ -213,8 +213,6 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 	if (message && o->op != SIM_NONE) {
 		const struct belay_op *op = &message->op[o->op];
 
-		if (op->type == BELAY_OP_START && !before->synced && node->stats.synced)
-			node->path = mix64(op_order(message, o->op));
 		/* (6) */
 		if (before->closed && before->synced && node->stats.synced && before->digest != node->stats.digest)
 			sim_fail(sim, "n%u applies an op of a life of n%u that is over", node->id, message->node);
@@ -398,7 +396,8 @@ static uint32_t acknowledgements_needed(const struct sim *sim, const struct node
 	if (sim->stability == BELAY_STABLE_MAJORITY)
 		return sim_majority(sim);
 	for (uint32_t i = 0; belay_core_node(node->core, i, &info); i++)
-		if (info.standing != BELAY_NODE_CLOSED)
+		if (info.node == node->id || info.standing == BELAY_NODE_LEFT || info.standing == BELAY_NODE_UNSEEN ||
+		    (info.standing == BELAY_NODE_MEMBER && info.synced))
 			need++;
 	return need;
 }

@@ -154,10 +154,6 @@ static void add_tally(struct tally *sum, const struct tally *one)
 
 static void print_tally(const struct tally *t)
 {
-	static const char *const op[BELAY_OP_COUNT] = {
-		"REQ", "REL", "CANCEL", "BUSY", "HELD", "WAITING", "RELINQ", "CLAIM", "IDLE", "CLIENT_GONE",
-		"HELLO", "SYNCED", "START", "FENCED", "LEAVE", "DIGEST", "AGAIN",
-	};
 	const struct {
 		const char *name;
 		uint64_t count;
@@ -174,7 +170,7 @@ static void print_tally(const struct tally *t)
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		printf("%s %" PRIu64 "\n", row[i].name, row[i].count);
 	for (size_t i = 0; i < BELAY_OP_COUNT; i++)
-		printf("%s %" PRIu64 "\n", op[i], t->ops[i]);
+		printf("%s %" PRIu64 "\n", trace_op_name((enum belay_op_type)i), t->ops[i]);
 }
 
 /* Wait for one worker; explain how it failed. Returns whether it went well. */

@@ -22,6 +22,7 @@ struct line {
 	uint32_t count;
 	char *word[WORDS_MAX];
 	bool failed;
+	bool expects;		/* the judges must find fault */
 };
 
 static void wrong(struct line *l, const char *what)
@@ -302,6 +303,8 @@ static void suffer(struct line *l, struct node *node)
 		cpg_order_now(sim, node, number(l, 2, 1, 1000));
 	} else if (strcmp(w, "lose") == 0) {
 		node->lose = number(l, 2, 0, 1000);
+	} else if (strcmp(w, "corrupt") == 0) {
+		node->corrupt = true;
 	} else if (strcmp(w, "busy") == 0) {
 		node->busy_until_us = sim->now_us + number(l, 2, 0, 1000000);
 	} else {
@@ -348,6 +351,8 @@ static void command(struct line *l)
 		split(l);
 	} else if (strcmp(w, "join") == 0) {
 		join(sim);
+	} else if (strcmp(w, "expect-fault") == 0) {
+		l->expects = true;
 	} else if (strcmp(w, "quiet") == 0) {
 		quiet(sim);
 	} else if (strcmp(w, "advance") == 0) {
@@ -391,7 +396,7 @@ bool script_play(struct sim *sim, FILE *script, const char *name)
 			l.word[l.count++] = w;
 		command(&l);
 	}
-	if (!l.failed)
+	if (!l.failed && !sim_failed(sim))
 		summary(sim);
-	return !l.failed && !sim_failed(sim);
+	return !l.failed && sim_failed(sim) == l.expects;
 }

@@ -33,8 +33,8 @@
 #define SIM_ATOMS 8		/* pieces of the file that are locked as a whole */
 #define SIM_CLIENTS 4		/* connections of a node at one time */
 #define SIM_CLIENT_OWNERS 2	/* owners of a client */
-#define SIM_OWNERS 256
-#define SIM_REQUESTS 512
+#define SIM_OWNERS 1024
+#define SIM_REQUESTS 1024
 #define SIM_RINGS 256
 #define SIM_VERDICTS 65536	/* places whose digest is remembered, a power of two */
 #define SIM_NONE UINT32_MAX
@@ -97,7 +97,8 @@ struct ring {
 struct item {
 	struct message *message;	/* NULL: a view */
 	node_mask members, joined, left;
-	uint64_t identity;	/* the same for all who got the same view */
+	uint64_t identity;	/* the same for all to whom the same nodes left and joined */
+	uint64_t view;		/* the same for all who have this view */
 };
 
 /* A place in the history of one node: which item, and what of it. */
@@ -147,6 +148,7 @@ struct node {
 	bool stopped, joined, slow, quitting, leaving;
 	/* Scenarios: nothing it sends is ordered; it reads nothing; what its side loses of a broken ring. */
 	bool muted, lagging;
+	bool corrupt;		/* its next request is delivered to it with other bytes than it has */
 	uint32_t lose;
 	struct belay_core *core;
 	void *memory;
@@ -521,6 +523,7 @@ bool script_play(struct sim *sim, FILE *script, const char *name);
 
 void trace_line(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define trace(sim, ...) ((sim)->options.trace ? trace_line((sim), __VA_ARGS__) : (void)0)
+const char *trace_op_name(enum belay_op_type type);
 void trace_event(struct sim *sim, const struct node *node, const struct belay_event *event);
 void trace_state(struct sim *sim, const struct node *node, const struct belay_event *event);
 void trace_beliefs(struct sim *sim, uint32_t key);

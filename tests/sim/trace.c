@@ -17,7 +17,7 @@ void trace_line(struct sim *sim, const char *format, ...)
 	fputc('\n', sim->options.trace);
 }
 
-static const char *op_name(enum belay_op_type type)
+const char *trace_op_name(enum belay_op_type type)
 {
 	static const char *const name[BELAY_OP_COUNT] = {
 		[BELAY_OP_REQ] = "REQ", [BELAY_OP_REL] = "REL", [BELAY_OP_CANCEL] = "CANCEL",
@@ -25,8 +25,7 @@ static const char *op_name(enum belay_op_type type)
 		[BELAY_OP_RELINQ] = "RELINQ", [BELAY_OP_CLAIM] = "CLAIM", [BELAY_OP_IDLE] = "IDLE",
 		[BELAY_OP_CLIENT_GONE] = "CLIENT_GONE", [BELAY_OP_HELLO] = "HELLO",
 		[BELAY_OP_SYNCED] = "SYNCED", [BELAY_OP_START] = "START", [BELAY_OP_FENCED] = "FENCED",
-		[BELAY_OP_LEAVE] = "LEAVE", [BELAY_OP_DIGEST] = "DIGEST",
-		[BELAY_OP_AGAIN] = "AGAIN",
+		[BELAY_OP_LEAVE] = "LEAVE", [BELAY_OP_DIGEST] = "DIGEST", [BELAY_OP_AGAIN] = "AGAIN",
 	};
 
 	return type < BELAY_OP_COUNT && name[type] ? name[type] : "?";
@@ -83,7 +82,7 @@ static struct word owner_text(const struct belay_owner *owner)
 static struct text op_text(const struct belay_op *op)
 {
 	struct word range = range_text(&op->key, op->range, op->mode), owner = owner_text(&op->owner);
-	const char *name = op_name(op->type);
+	const char *name = trace_op_name(op->type);
 	struct text t;
 
 	switch (op->type) {

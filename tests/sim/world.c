@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tests/sim/sim.h"
 
@@ -389,7 +390,8 @@ void sim_free(struct sim *sim)
 		vector_done(&node->held);
 		vector_done(&node->replaying);
 		vector_done(&node->outgoing);
-		free(node->memory);
+		if (node->memory)
+			munmap(node->memory, node->memory_size);
 	}
 	for (uint32_t i = 0; i < SIM_RINGS; i++)
 		vector_done(&sim->ring[i].log);
