@@ -13,8 +13,8 @@
 #include "daemon/engine_private.h"
 
 #define TOO_MUCH_HELD \
-	"cannot keep up while joining: more was locked meanwhile than " \
-	"hold_bytes_max lets belayd remember; raise it, or join at a quieter time"
+	"cannot keep up while joining: more was locked meanwhile than belayd has room " \
+	"to remember; start it again, at a quieter time"
 
 static void remember_view(struct engine *e, const struct group_view *view)
 {
