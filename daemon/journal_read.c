@@ -7,23 +7,19 @@
 static void get_config(struct reader *c, struct belay_core_config *config)
 {
 	uint32_t stability;
-	uint8_t fencing_none;
 
 	config->self = get_u32(c);
 	config->incarnation = get_u64(c);
 	stability = get_u32(c);
 	config->node_count = get_u32(c);
 	if (stability > BELAY_STABLE_ALL || config->node_count > BELAY_NODES_MAX) {
-		c->error = -EBADMSG;
+		get_failed(c);
 		return;
 	}
 	config->stability = stability;
 	for (uint32_t i = 0; i < config->node_count; i++)
 		config->node[i] = get_u32(c);
-	fencing_none = get_u8(c);
-	if (fencing_none > 1)
-		c->error = -EBADMSG;
-	config->fencing_none = fencing_none;
+	config->fencing_none = get_bool(c);
 	config->limits.resources_max = get_u32(c);
 	config->limits.locks_max = get_u32(c);
 	config->limits.waiters_max = get_u32(c);
@@ -63,15 +59,6 @@ int journal_read(struct journal_reader *r, const void *buf, size_t size)
 	return 0;
 }
 
-static bool get_bool(struct reader *c)
-{
-	uint8_t value = get_u8(c);
-
-	if (value > 1)
-		c->error = -EBADMSG;
-	return value == 1;
-}
-
 static void get_lock(struct reader *c, struct belay_event *ev)
 {
 	const uint8_t *id;
@@ -89,7 +76,7 @@ static void get_lock(struct reader *c, struct belay_event *ev)
 	kind = get_u8(c);
 	mode = get_u8(c);
 	if (kind >= BELAY_KIND_COUNT || mode >= BELAY_MODE_COUNT) {
-		c->error = -EBADMSG;
+		get_failed(c);
 		return;
 	}
 	ev->lock.owner.kind = kind;
@@ -106,7 +93,7 @@ static void get_view(struct journal_reader *r, struct reader *c, struct belay_ev
 	for (unsigned i = 0; i < 3; i++) {
 		counts[i] = get_u32(c);
 		if (counts[i] > BELAY_NODES_MAX)
-			c->error = -EBADMSG;
+			get_failed(c);
 	}
 	if (c->error < 0)
 		return;

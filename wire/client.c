@@ -122,15 +122,6 @@ static const char *get_text(struct reader *c, uint16_t *ret_size)
 	return (const char *)get_bytes(c, *ret_size);
 }
 
-static bool get_bool(struct reader *c)
-{
-	uint8_t value = get_u8(c);
-
-	if (value > 1)
-		get_failed(c);
-	return value != 0;
-}
-
 static void put_fields(struct writer *c, const struct client_message *m, uint32_t fields)
 {
 	if (fields & MAGIC)

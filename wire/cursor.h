@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Bounded cursors over bytes, private to wire/. A cursor remembers its first
- * failure: it then is at its end, where nothing can be read or written,
- * so that a codec lists its fields straight through and asks for the error
- * once, at the end.
+ * Bounded cursors over bytes, for the codecs: wire/ and belayd's journal. A
+ * cursor remembers its first failure: it then is at its end, where nothing can
+ * be read or written, so that a codec lists its fields straight through and
+ * asks for the error once, at the end.
  */
 #ifndef BELAY_WIRE_CURSOR_H
 #define BELAY_WIRE_CURSOR_H
@@ -84,6 +84,15 @@ static inline uint8_t get_u8(struct reader *r)
 	const uint8_t *bytes = get_bytes(r, 1);
 
 	return bytes ? *bytes : 0;
+}
+
+static inline bool get_bool(struct reader *r)
+{
+	uint8_t value = get_u8(r);
+
+	if (value > 1)
+		get_failed(r);
+	return value == 1;
 }
 
 static inline uint16_t get_u16(struct reader *r)
