@@ -21,6 +21,7 @@ static int make_directory(const char *socket_path)
 {
 	char path[CONFIG_PATH_MAX + 1];
 	size_t size = (size_t)(strrchr(socket_path, '/') - socket_path);
+	int r;
 
 	if (size == 0 || size >= sizeof(path))
 		return 0;
@@ -33,9 +34,10 @@ static int make_directory(const char *socket_path)
 	} else if (errno == EEXIST) {
 		return 0;
 	}
+	r = -errno;
 	qb_log(LOG_ERR, "cannot make the directory %s for the socket: %s. Make it, or set "
-	       "socket= in the configuration", path, strerror(errno));
-	return -errno;
+	       "socket= in the configuration", path, strerror(-r));
+	return r;
 }
 
 int listen_claim(const struct config *config, int *ret_fd)
