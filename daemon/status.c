@@ -72,15 +72,20 @@ static struct json_object *put_object(struct json_object *to, const char *name)
 	return object;
 }
 
-static void put_rate(struct json_object *to, const char *name, uint64_t now, uint64_t then,
-		     uint64_t us)
+static void put_quotient(struct json_object *to, const char *name, double a, double b)
 {
-	double rate = us > 0 ? (double)(now - then) * 1e6 / (double)us : 0;
+	double value = b > 0 ? a / b : 0;
 	char text[32];
 
 	/* Digits beyond the tenths would pretend a precision that is not there. */
-	(void)snprintf(text, sizeof(text), "%.1f", rate);
-	json_object_object_add(to, name, json_object_new_double_s(rate, text));
+	(void)snprintf(text, sizeof(text), "%.1f", value);
+	json_object_object_add(to, name, json_object_new_double_s(value, text));
+}
+
+static void put_rate(struct json_object *to, const char *name, uint64_t now, uint64_t then,
+		     uint64_t us)
+{
+	put_quotient(to, name, (double)(now - then) * 1e6, (double)us);
 }
 
 static const char *name_of(const struct group_info *info, uint32_t node)
@@ -174,7 +179,7 @@ static void put_messages(struct json_object *to, const struct engine_stats *s)
 	put_u64(messages, "empty_frames_sent", s->outbox.empty_frames);
 	put_u64(messages, "ops_sent", s->outbox.ops);
 	put_u64(messages, "bytes_sent", s->outbox.bytes);
-	put_rate(messages, "ops_per_frame", s->outbox.ops, 0, s->outbox.frames * 1000000);
+	put_quotient(messages, "ops_per_frame", (double)s->outbox.ops, (double)s->outbox.frames);
 	put_u64(messages, "frames_in_flight", s->outbox.in_flight);
 	put_u64(messages, "ops_queued", s->outbox.queued);
 	put_u64(messages, "unlocks_lingered", s->lingered);
@@ -224,7 +229,7 @@ static void put_rates(struct json_object *to, struct engine *engine,
 
 	take_sample(engine, server, clock_now_us(), &now);
 	us = now.at_us - then->at_us;
-	put_rate(r, "interval_s", us, 0, 1000000 * UINT64_C(1000000));
+	put_quotient(r, "interval_s", (double)us, 1e6);
 	put_rate(r, "grants_local", now.local_grants, then->local_grants, us);
 	put_rate(r, "grants_ordered", now.ordered_grants, then->ordered_grants, us);
 	put_rate(r, "recalls", now.recalls, then->recalls, us);
