@@ -187,7 +187,7 @@ int cpg_info_read(struct group_info *ret_info, const char **ret_why)
 {
 	struct group_info info = { 0 };
 	struct cpg_votes votes = { 0 };
-	unsigned tries = 500;
+	unsigned tries = CS_TRIES_MAX;
 	cmap_handle_t cmap;
 	cs_error_t e;
 	int r;

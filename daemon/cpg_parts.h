@@ -3,8 +3,8 @@
  * What group_cpg.c is made of, and nobody else needs: corosync's errors, the
  * membership as node ids, the configuration in cmap, the quorum connection.
  */
-#ifndef BELAY_CPG_PARTS_H
-#define BELAY_CPG_PARTS_H
+#ifndef BELAY_DAEMON_CPG_PARTS_H
+#define BELAY_DAEMON_CPG_PARTS_H
 
 #include <corosync/corotypes.h>
 #include <corosync/cpg.h>
@@ -20,6 +20,7 @@ int cs_errno(cs_error_t error);
  * nap 10 ms and count one.
  */
 bool cs_again(cs_error_t error, unsigned *tries);
+#define CS_TRIES_MAX 500u
 
 /* ---- membership ---- */
 

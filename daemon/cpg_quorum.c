@@ -30,7 +30,7 @@ int cpg_quorum_open(struct cpg_quorum *quorum, const char **ret_why)
 		.model = QUORUM_MODEL_V1,
 		.quorum_notify_fn = on_notify,
 	};
-	unsigned tries = 500;
+	unsigned tries = CS_TRIES_MAX;
 	uint32_t type;
 	cs_error_t e;
 	int r;

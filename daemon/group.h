@@ -7,8 +7,8 @@
  * All functions run on the loop's thread, and none of them blocks: a group
  * that stops answering only stops delivering.
  */
-#ifndef BELAY_GROUP_H
-#define BELAY_GROUP_H
+#ifndef BELAY_DAEMON_GROUP_H
+#define BELAY_DAEMON_GROUP_H
 
 #include <qb/qbloop.h>
 #include <stddef.h>

@@ -28,8 +28,6 @@
 #define NOTIFICATION_COST 4096u
 /* Callbacks of one loop turn, so that a flood of messages does not starve clients. */
 #define DISPATCH_MAX 256u
-/* Of 10 ms each, while opening. */
-#define TRIES_MAX 500u
 
 struct group_cpg {
 	struct group group;		/* first: what the callers hold */
@@ -264,7 +262,7 @@ static int connect_cpg(struct group_cpg *g, const char **ret_why)
 		.cpg_totem_confchg_fn = on_totem,
 		.flags = CPG_MODEL_V1_DELIVER_INITIAL_TOTEM_CONF,
 	};
-	unsigned tries = TRIES_MAX;
+	unsigned tries = CS_TRIES_MAX;
 	cs_error_t e;
 
 	do
@@ -287,7 +285,7 @@ static int connect_cpg(struct group_cpg *g, const char **ret_why)
 static int measure(struct group_cpg *g, const char **ret_why)
 {
 	socklen_t length = sizeof(int);
-	unsigned tries = TRIES_MAX;
+	unsigned tries = CS_TRIES_MAX;
 	uint32_t atomic_max;
 	int room;
 	cs_error_t e;
@@ -337,7 +335,7 @@ static int await_alone(struct group_cpg *g, struct cpg_name *name, const char **
 	struct cpg_address member[CPG_MEMBERS_MAX];
 
 	for (unsigned i = 0; i < 150; i++) {
-		unsigned tries = TRIES_MAX;
+		unsigned tries = CS_TRIES_MAX;
 		int count = 0;
 		cs_error_t e;
 
@@ -359,7 +357,7 @@ static int await_alone(struct group_cpg *g, struct cpg_name *name, const char **
 static int join(struct group_cpg *g, const char *name, const char **ret_why)
 {
 	struct cpg_name cpg_name = { .length = (uint32_t)strlen(name) };
-	unsigned tries = TRIES_MAX;
+	unsigned tries = CS_TRIES_MAX;
 	cs_error_t e;
 	int r;
 
