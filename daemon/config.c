@@ -241,24 +241,19 @@ static char *next_line(char *buf, int size, void *data)
 	return buf;
 }
 
-/* "[belayd] " or "[lockspace web] ", for reports. */
+/* "[belayd]" or "[lockspace web]", for reports. */
 static void name_section(const struct parser *p, char *buf, size_t size)
 {
-	struct config_key_info info;
-
-	if (p->section == CONFIG_LOCKSPACE) {
+	if (p->section == CONFIG_LOCKSPACE)
 		(void)snprintf(buf, size, "[lockspace %s]", p->lockspace->name);
-		return;
-	}
-	for (unsigned i = 0; config_key(i, &info); i++)
-		if (config_section_find(info.section, strlen(info.section)) == p->section)
-			(void)snprintf(buf, size, "[%s]", info.section);
+	else
+		(void)snprintf(buf, size, "[%s]", config_section_name(p->section));
 }
 
 static int on_key(void *data, const char *section, const char *name, const char *value)
 {
 	struct parser *p = data;
-	char where[CONFIG_NAME_MAX + 20] = "", allowed[512];
+	char where[CONFIG_NAME_MAX + 20], allowed[512];
 	unsigned *set_at;
 	void *base;
 	int key;

@@ -5,8 +5,8 @@
  * belayd does not know is an error, for it is a misspelt one.
  * man/belay.conf.5 has the meaning of each key.
  */
-#ifndef BELAY_CONFIG_H
-#define BELAY_CONFIG_H
+#ifndef BELAY_DAEMON_CONFIG_H
+#define BELAY_DAEMON_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>

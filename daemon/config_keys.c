@@ -102,7 +102,7 @@ static const struct config_key keys[] = {
 
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
 
-static_assert(KEY_COUNT <= CONFIG_KEYS_MAX, "a bit for each key");
+static_assert(KEY_COUNT <= CONFIG_KEYS_MAX, "a line number for each key");
 
 enum config_section config_section_find(const char *name, size_t size)
 {
@@ -110,6 +110,12 @@ enum config_section config_section_find(const char *name, size_t size)
 		if (strlen(sections[i]) == size && memcmp(sections[i], name, size) == 0)
 			return (enum config_section)i;
 	return CONFIG_SECTION_COUNT;
+}
+
+const char *config_section_name(enum config_section section)
+{
+	assert(section < CONFIG_SECTION_COUNT);
+	return sections[section];
 }
 
 int config_key_find(enum config_section section, const char *name)

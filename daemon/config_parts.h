@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Between config.c, which reads a file, and config_keys.c, which knows the keys. */
-#ifndef BELAY_CONFIG_PARTS_H
-#define BELAY_CONFIG_PARTS_H
+#ifndef BELAY_DAEMON_CONFIG_PARTS_H
+#define BELAY_DAEMON_CONFIG_PARTS_H
 
 #include "daemon/config.h"
 
@@ -14,10 +14,10 @@ enum config_section {
 	CONFIG_SECTION_COUNT
 };
 
-struct config_key;
-
-/* Their number; sections are asked for by name, CONFIG_SECTION_COUNT: there is none. */
+/* By name; CONFIG_SECTION_COUNT: there is none. */
 enum config_section config_section_find(const char *name, size_t size);
+/* And back: "belayd". */
+const char *config_section_name(enum config_section section);
 
 /* Number of a key, or -1. */
 int config_key_find(enum config_section section, const char *name);
