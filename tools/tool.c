@@ -35,7 +35,8 @@ int tool_usage(const struct tool *tool, const char *format, ...)
 	return TOOL_USAGE;
 }
 
-const char *tool_strerror(int error)
+/* Reason of a failure, in the words of this project. */
+static const char *reason(int error)
 {
 	switch (error) {
 	case -EIO:
@@ -58,7 +59,7 @@ int tool_failed(const struct tool *tool, int error, const char *format, ...)
 	vfprintf(stderr, format, args);
 	va_end(args);
 	if (error < 0)
-		fprintf(stderr, ": %s", tool_strerror(error));
+		fprintf(stderr, ": %s", reason(error));
 	fprintf(stderr, "\n");
 	return TOOL_FAILED;
 }

@@ -56,9 +56,6 @@ int tool_query(const struct tool *tool, struct belay *belay, const char *text,
 /* The same, with a connection of its own. */
 int tool_ask(const struct tool *tool, const char *text, struct json_object **ret_json);
 
-/* Reason of a failure, in the words of this project. */
-const char *tool_strerror(int error);
-
 /* parse.c: 0 or -EINVAL; what is left over is an error, too. */
 int parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret_number);
 /* "2", "0.5": seconds as milliseconds, rounded up. */
