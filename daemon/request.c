@@ -232,16 +232,22 @@ static void note_request(struct turn *t)
 	c->unlocked_us = 0;
 }
 
+/* flock(2) knows no ranges. */
+static bool flock_of_part(const struct client_message *m)
+{
+	return m->kind == BELAY_KIND_FLOCK &&
+	       (m->range.start != 0 || m->range.end != BELAY_OFFSET_MAX);
+}
+
 static int check(const struct turn *t, const struct handle *h, const struct client_message *m)
 {
-	bool whole = m->range.start == 0 && m->range.end == BELAY_OFFSET_MAX;
 	int r = refused(t->s, t->c);
 
 	if (r < 0)
 		return r;
 	if (!h || h->closing)
 		return -EBADF;
-	if (m->kind == BELAY_KIND_FLOCK && !whole)
+	if (flock_of_part(m))
 		return -EINVAL;
 	if (m->type != CLIENT_LOCK)
 		return 0;
@@ -360,8 +366,7 @@ static void on_unlock(struct turn *t, const struct client_message *m)
 
 	if (r == 0 && (!h || h->closing))
 		r = -EBADF;
-	if (r == 0 && m->kind == BELAY_KIND_FLOCK &&
-	    (m->range.start != 0 || m->range.end != BELAY_OFFSET_MAX))
+	if (r == 0 && flock_of_part(m))
 		r = -EINVAL;
 	note_request(t);
 	if (r == 0) {
