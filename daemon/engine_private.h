@@ -75,7 +75,8 @@ struct engine {
 	uint64_t timer_us;		/* when the timer goes off; UINT64_MAX: never */
 	int turn_fd;			/* eventfd: readable when a turn has to end */
 	bool turn_due;			/* it is */
-	bool in_turn;			/* between engine_turn_begin() and _end() */
+	/* Between engine_turn_begin() and _end(); or the group is telling, up to on_told(). */
+	bool in_turn;
 	bool pressed;			/* as the handler was last told */
 	uint64_t rotate_us;
 

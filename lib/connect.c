@@ -11,7 +11,6 @@
 
 #include "lib/private.h"
 
-
 /*
  * A byte that is 1 here and 0 in every child: no handler to register, nothing
  * to look up, and no state of the process outside of the connection.

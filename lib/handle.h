@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A handle from the inside. */
 #ifndef BELAY_LIB_HANDLE_H
 #define BELAY_LIB_HANDLE_H
 

@@ -79,7 +79,7 @@ struct belay {
 };
 
 /* call.c */
-/* Give @call a number; *ret_call's answer has type @want. 0, -EIO, -ENOMEM, -ENOLCK. */
+/* Give @call a number; its answer will have type @want. 0, -EIO, -ENOMEM, -ENOLCK. */
 int call_open(struct belay *belay, struct call *call, enum client_type want);
 /* Forget the number. The answer has come, or never will. */
 void call_close(struct belay *belay, struct call *call);
@@ -101,10 +101,10 @@ void call_lose(struct belay *belay);
 int send_message(struct belay *belay, const struct client_message *m);
 /* The same, but while the connection is corked it stays in the box. */
 int send_later(struct belay *belay, const struct client_message *m);
+/* As send_message(), in a packet of its own, with a descriptor. Also -EBADF ... of sendmsg(2). */
+int send_descriptor(struct belay *belay, const struct client_message *m, int fd);
 /* Send what stays in the box. */
 int send_box(struct belay *belay);
-/* The same in a packet of its own, with a descriptor. Also -EBADF ... of sendmsg(2). */
-int send_descriptor(struct belay *belay, const struct client_message *m, int fd);
 
 /* range.c */
 /* (start, length) as (start, end). 0, or -EINVAL: no such bytes. */

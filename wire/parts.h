@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What frames and snapshots have in common, private to wire/: the head of a
- * message, keys, numbers, keys, ranges and owners.
+ * message, numbers, keys, ranges and owners.
  */
 #ifndef BELAY_WIRE_PARTS_H
 #define BELAY_WIRE_PARTS_H
