@@ -236,13 +236,14 @@ static void test_latency(void)
 	latency_merge(&sum, &l);
 	ok_uint(sum.count, 100002, "merged");
 	ok(about(latency_us(&sum, 500), 50000), "half of the sum: %.1f", latency_us(&sum, 500));
-	for (i = 0; i < 64; i++) {
+	/* Above, all is in the last bucket. */
+	for (i = 0; i < 44; i++) {
 		struct latency one = { 0 };
 		uint64_t ns = UINT64_C(1) << i;
 
 		latency_add(&one, ns);
 		latency_add(&one, ns);
-		ok(i >= 44 || about(latency_us(&one, 500) * 1000, (double)ns), "2^%u ns", (unsigned)i);
+		ok(about(latency_us(&one, 500) * 1000, (double)ns), "2^%u ns", (unsigned)i);
 	}
 }
 
