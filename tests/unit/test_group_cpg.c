@@ -196,7 +196,7 @@ static void test_open_again(void)
 			end(&t);
 			break;
 		}
-		/* Two of them ask nobody, and have no need to try again. */
+		/* Some are not tried again, and fail. */
 		if (t.group)
 			ok(fake()->joined, "corosync says \"try again\" to call %u: it does", n);
 		end(&t);
@@ -220,7 +220,7 @@ static void test_open_alone(void)
 	end(&t);
 	fake()->already[0].nodeid = 1;
 	ok_int(try_open(&t), -EEXIST, "one that stays is an error");
-	ok(!fake()->joined || strstr(t.why, "another belayd") != NULL, "and it says so");
+	ok(strstr(t.why, "another belayd") != NULL, "and it says so");
 	end(&t);
 }
 
