@@ -7,6 +7,7 @@
 #	refuse "what must not" COMMAND...	passes if COMMAND fails
 #	is "$got" "$want" "what is compared"
 #	skip "what" "why"
+#	check "what must come" eventually COMMAND...
 #	done_testing
 #
 # What a command printed is shown only if its check failed. Each of them
@@ -84,6 +85,17 @@ skip_all() {
 bail_out() {
 	printf 'Bail out! %s\n' "$1"
 	exit 1
+}
+
+patience=30	# seconds until something that must happen counts as not happening
+
+# eventually COMMAND...: until it succeeds; for what no event tells.
+eventually() {
+	local end=$((SECONDS + patience))
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || { echo "still not after $patience s: $*"; return 1; }
+		sleep 0.1
+	done
 }
 
 # A script without checks fails, too.

@@ -39,17 +39,6 @@ cluster() {
 	bed up "$1" && bed start belayd "${nodes[@]}" && bed wait-synced "${nodes[@]}"
 }
 
-patience=30	# seconds until something that must happen counts as not happening
-
-# eventually COMMAND...: until it succeeds; for what no event tells.
-eventually() {
-	local end=$((SECONDS + patience))
-	until "$@"; do
-		[ "$SECONDS" -lt "$end" ] || { echo "still not after $patience s: $*"; return 1; }
-		sleep 0.1
-	done
-}
-
 # ask HOLDER NODE NAME [OPTION...]: a client on NODE, called HOLDER here, starts
 # to wait for the lock NAME, and keeps it until "release HOLDER".
 ask() {

@@ -164,8 +164,8 @@ check "with words" grep -q 'the lock is LOST' "$dir/holder.out"
 check "belayd starts again" start_daemon
 holder --on-loss warn
 stop_daemon KILL
-until grep -q 'goes on without it' "$dir/holder.out"; do sleep 0.05; done
-check "unless only a warning is wanted" kill -0 "$command_pid"
+check "or told that it goes on" eventually grep -q 'goes on without it' "$dir/holder.out"
+check "if only a warning is wanted" kill -0 "$command_pid"
 kill -TERM "$command_pid"
 wait "$holder"
 is $? 143 "the command's status counts then"
@@ -196,7 +196,7 @@ check "as JSON" gives 0 '"mode": ?"EX"' "$belay" lock name "$belay" locks --json
 holder
 "$belay" lock held true &
 waiter=$!
-until "$belay" locks held | grep -q '1 waiting'; do sleep 0.05; done
+check "another waits" eventually gives 0 '1 waiting' "$belay" locks held
 check "a waiter" gives 0 'waits +EX all +node 1' "$belay" locks
 check "is counted" gives 0 'locks +1 held .*1 waiting' "$belay" status
 kill -TERM "$command_pid"
@@ -249,7 +249,7 @@ check "bench in words" gives 0 'locks/sec' "$belay" bench --name bench 3 --secon
 check "bench of a file that cannot be" gives 4 'nonexistent' "$belay" bench /nonexistent/file 3
 "$belay" bench --name bench 3 >"$dir/bench.out" &
 bench=$!
-until grep -q 'locks/sec' "$dir/bench.out"; do sleep 0.05; done
+check "bench tells how far it is" eventually grep -q 'locks/sec' "$dir/bench.out"
 kill -INT "$bench"
 wait "$bench"
 is $? 0 "an interrupted bench ends well"
