@@ -58,6 +58,7 @@ struct belay_lock_holder {
  * default /run/belay/belayd.sock.
  *   -ENOENT, -ECONNREFUSED  belayd does not run here
  *   -EACCES                 this user may not use it
+ *   -ENAMETOOLONG           the path is too long for a socket
  *   -EPROTONOSUPPORT        library and belayd do not fit together
  *   -EUSERS                 belayd has as many clients as its limit allows
  *   -EAGAIN                 belayd does not serve yet: after a crash it first waits for
@@ -83,6 +84,7 @@ int belay_open_fd(struct belay *belay, int fd, enum belay_lock_owner owner,
 /*
  * Open a named lock (1 to 255 bytes, no NUL). lockspace NULL: "default".
  *   -ENOENT  no such lockspace in belay.conf    -EACCES  this user may not use it
+ *   -EINVAL  no such name                       -EMFILE  limit of handles per client
  */
 int belay_open_name(struct belay *belay, const char *lockspace, const char *name,
 		    enum belay_lock_owner owner, struct belay_handle **ret_handle);
@@ -158,8 +160,8 @@ uint32_t belay_node(const struct belay *belay);
 /*
  * Run an administrative command ("status", "locks", ...; see belay(1)) and get
  * its answer, JSON text, in *ret_text (free() it; NUL-terminated).
- * Besides the errors of the connection: what the command returns, with the
- * reason as text in *ret_text if not NULL.
+ * Besides the errors of the connection: -E2BIG, the command is too long; what the
+ * command returns, with the reason as text in *ret_text if not NULL.
  */
 int belay_command(struct belay *belay, const char *command, char **ret_text);
 
