@@ -28,6 +28,7 @@ clean_up() {
 	rm -rf "$BED_DIR"
 }
 trap clean_up EXIT
+trap 'exit 1' TERM INT HUP
 
 # belay NODE ARGUMENT...: the command, run on that node.
 belay() { bed exec "$1" belay "${@:2}"; }

@@ -3,7 +3,8 @@
 #
 # corosync stands still on one node, for longer than the others wait. When it
 # goes on it delivers that node's own messages to that node, and to nobody else:
-# belayd must not believe in what only itself has seen.
+# belayd must not believe in what only itself has seen. (One that believes at
+# delivery fails here: tried.)
 set -u
 : "${top_srcdir:=$(cd "$(dirname "$0")/../.." && pwd)}"
 # shellcheck source=tests/cluster/common.sh
