@@ -26,8 +26,8 @@
 #define QUIET_PLACES 65536u	/* an ownership that lasted longer was worth it */
 #define SENT_SPARE 65536u	/* releases on their way need no lock or request to exist */
 #define DEADLOCK_EDGES 10000u	/* search no further: no deadlock is reported then */
-/* What a dead owner may have issued unseen: more than anyone can in an hour. */
-#define TOKEN_UNSEEN (UINT64_C(1) << 38)
+/* What a dead owner may have issued unseen: four hours at a million a second. */
+#define TOKEN_UNSEEN (UINT64_C(1) << 34)
 #define TOKENS_PER_US 4295u	/* token_base is in 2^32 a second */
 
 /* A held lock. */

@@ -284,10 +284,10 @@ static void make_settings(const struct belayd *d, struct engine_settings *ret_se
 		/* Later lives have higher numbers, as long as the clock is not set back by more
 		 * than belayd was away. */
 		.incarnation = now_us,
-		/* Seconds, not microseconds: each end of a node's life takes this clock 2^38 on,
-		 * lest tokens of it come again. That is 64 seconds of this scale. A cluster that
+		/* Seconds, not microseconds: each end of a node's life takes this clock 2^34 on,
+		 * lest tokens of it come again. That is 4 seconds of this scale. A cluster that
 		 * starts anew as a whole is above all its former tokens if no more such ends
-		 * have come than one for each 64 seconds that it ran or was down. */
+		 * have come than one for each 4 seconds that it ran or was down. */
 		.token_base = now_us / 1000000 << 32,
 		.hold_bytes_max = HOLD_BYTES_MAX,
 		.journal_bytes = (size_t)c->journal_kb * 1024,
