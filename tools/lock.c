@@ -179,13 +179,43 @@ static void end_command(const struct tool *tool, const struct lock_options *o, p
 		kill(pid, o->loss == LOCK_LOSS_KILL ? SIGKILL : SIGTERM);
 }
 
+static int reap(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return exit_status(status);
+}
+
+static int supervise(const struct tool *tool, const struct lock_options *o, struct held *held,
+		     int signals, pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int error = errno, status;
+	bool lost;
+
+	if (pidfd < 0) {
+		/* Without it the loss of the lock would go unseen while the command runs. */
+		kill(pid, SIGKILL);
+		reap(pid);
+		return tool_failed(tool, -error, "%s: the command was killed at once, for it cannot be "
+				   "watched together with the lock", o->resource);
+	}
+	lost = watch(held->belay, signals, pid, pidfd);
+	if (lost)
+		end_command(tool, o, pid);
+	status = reap(pid);
+	close(pidfd);
+	return lost && o->loss != LOCK_LOSS_WARN ? TOOL_FAILED : status;
+}
+
 static int run_command(const struct tool *tool, const struct lock_options *o, struct held *held)
 {
 	static const int passed[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
 	pid_t parent = getpid(), pid;
 	sigset_t set, mask;
-	int pidfd, signals, status = 0;
-	bool lost = false;
+	int signals, status;
 	size_t i;
 
 	sigemptyset(&set);
@@ -193,22 +223,17 @@ static int run_command(const struct tool *tool, const struct lock_options *o, st
 		sigaddset(&set, passed[i]);
 	sigprocmask(SIG_BLOCK, &set, &mask);
 	signals = signalfd(-1, &set, SFD_CLOEXEC);
+	if (signals < 0)
+		return tool_failed(tool, -errno, "%s: the command was not run, for signals to it cannot "
+				   "be watched together with the lock", o->resource);
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
 		execute(tool, o, held->token, &mask, parent);
-	if (pid < 0)
-		return tool_failed(tool, -errno, "cannot start a process");
-	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (pidfd >= 0 && signals >= 0)
-		lost = watch(held->belay, signals, pid, pidfd);
-	if (lost)
-		end_command(tool, o, pid);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	close(pidfd);
+	status = pid < 0 ? tool_failed(tool, -errno, "cannot start a process")
+			 : supervise(tool, o, held, signals, pid);
 	close(signals);
-	return lost && o->loss != LOCK_LOSS_WARN ? TOOL_FAILED : exit_status(status);
+	return status;
 }
 
 static int run(const struct tool *tool, int argc, char **argv)

@@ -129,6 +129,23 @@ check "a directory" gives 4 'cannot open|not a regular file' "$belay" lock "$dir
 check "a file that is not there" gives 4 'no file' "$belay" lock "$dir/files/none" true
 check "and shall be one" gives 4 'cannot open' "$belay" lock --file none true
 
+# ---- too few descriptors to watch both the lock and the command ----
+
+limited() { # DESCRIPTORS COMMAND...: under a lock, by a belay that may have so many
+	(ulimit -n "$1" && exec timeout -k 1 30 "$belay" lock limited -- "${@:2}")
+}
+enough=4	# 0 to 2, and one for the program's libraries
+until limited "$enough" true 2>/dev/null; do
+	[ "$enough" -lt 100 ] || bail_out "no number of descriptors is enough"
+	enough=$((enough + 1))
+done
+check "one too few: its command is killed" gives 4 'limited: the command was killed.*Too many' \
+	limited $((enough - 1)) sleep infinity
+check "two too few: it is not run" gives 4 'limited: the command was not run.*Too many' \
+	limited $((enough - 2)) touch "$dir/ran"
+check "not at all" test ! -e "$dir/ran"
+check "and the lock is free" gives 0 '' "$belay" lock limited -n true
+
 # ---- a holder that is told to end, that dies, that loses the lock ----
 
 mkfifo "$dir/got"
