@@ -47,10 +47,15 @@ static void say(struct wrong *wrong, const char *word, const char *format, ...)
 	wrong->count++;
 }
 
-/* "3 (n3)", or "3" if it has no name. */
-static const char *node_label(struct json_object *node, char *buf, size_t size)
+static bool standalone(struct json_object *s)
 {
-	const char *name = json_text(node, "name");
+	return strcmp(json_text(s, "group"), "standalone") == 0;
+}
+
+/* "3 (n3)", or "3" if it has no name. */
+static const char *node_label(struct json_object *node, const char *name_key, char *buf, size_t size)
+{
+	const char *name = json_text(node, name_key);
 
 	snprintf(buf, size, *name ? "%" PRIu64 " (%s)" : "%" PRIu64, json_u64(node, "node"), name);
 	return buf;
@@ -67,7 +72,7 @@ static void wrong_left(struct wrong *wrong, const struct status_view *view, stru
 	for (i = 0; i < view->left_count; i++)
 		if (view->left[i].node == id)
 			left = view->left[i];
-	node_label(node, label, sizeof(label));
+	node_label(node, "name", label, sizeof(label));
 	/* Who is alone may be the one that is gone. */
 	if (!json_true(view->status, "quorate")) {
 		say(wrong, "WRONG", "node %s cannot be reached from here", label);
@@ -98,10 +103,10 @@ static void wrong_nodes(struct wrong *wrong, const struct status_view *view)
 		else if (strcmp(standing, "unseen") == 0 && !synced)
 			say(wrong, "WAITS", "for node %s, which was not seen yet and may hold locks: start "
 			    "belayd there; or, if it has certainly stopped: belay fence-ack %" PRIu64,
-			    node_label(node, label, sizeof(label)), json_u64(node, "node"));
+			    node_label(node, "name", label, sizeof(label)), json_u64(node, "node"));
 		else if (strcmp(standing, "member") == 0 && !json_true(node, "synced") && synced)
 			say(wrong, "NOTE", "node %s is still fetching the lock table",
-			    node_label(node, label, sizeof(label)));
+			    node_label(node, "name", label, sizeof(label)));
 	}
 }
 
@@ -138,7 +143,7 @@ static void note(struct wrong *wrong, struct json_object *s)
 	if (strcmp(json_text(s, "fencing"), "none") == 0)
 		say(wrong, "NOTE", "fencing = none: a node that leaves counts as stopped. For test beds only: "
 		    "on shared data this corrupts it");
-	if (!json_true(s, "encrypted") && strcmp(json_text(s, "group"), "standalone") != 0)
+	if (!json_true(s, "encrypted") && !standalone(s))
 		say(wrong, "NOTE", "corosync neither authenticates nor encrypts (crypto_hash and "
 		    "crypto_cipher in corosync.conf): whoever reaches its port can take part");
 }
@@ -190,12 +195,16 @@ static const char *count_text(uint64_t value, char *buf, size_t size)
 static void print_head(FILE *to, struct json_object *s)
 {
 	char label[96];
-	const char *cluster = json_text(s, "cluster"), *name = json_text(s, "node_name");
+	const char *kind = "cluster ", *cluster = json_text(s, "cluster");
 
-	snprintf(label, sizeof(label), *name ? "%" PRIu64 " (%s)" : "%" PRIu64, json_u64(s, "node"), name);
-	fprintf(to, "belayd %s, node %s of %s%s: %s, %s\n", json_text(s, "version"), label,
-		strcmp(json_text(s, "group"), "standalone") == 0 ? "no cluster (standalone)" : "cluster ",
-		strcmp(json_text(s, "group"), "standalone") == 0 ? "" : *cluster ? cluster : "(no name)",
+	if (standalone(s)) {
+		kind = "no cluster (standalone)";
+		cluster = "";
+	} else if (!*cluster) {
+		cluster = "(no name)";
+	}
+	fprintf(to, "belayd %s, node %s of %s%s: %s, %s\n", json_text(s, "version"),
+		node_label(s, "node_name", label, sizeof(label)), kind, cluster,
 		json_true(s, "quorate") ? "quorate" : "NO QUORUM",
 		json_true(s, "synced") ? "synced" : "NOT SYNCED");
 }

@@ -86,6 +86,31 @@ static const struct {
 	{ alone, "WRONG node 3 (n3) cannot be reached from here" },
 };
 
+static const struct {
+	const char *more, *want;
+} heads[] = {
+	{ "", "belayd 1, node 1 (n1) of cluster c: quorate, synced\n" },
+	{ "\"node_name\":\"\",\"cluster\":\"\"", "node 1 of cluster (no name): " },
+	{ "\"group\":\"standalone\",\"cluster\":\"\"", "node 1 (n1) of no cluster (standalone): " },
+	{ "\"synced\":false,\"quorate\":false", ": NO QUORUM, NOT SYNCED\n" },
+};
+
+static void test_heads(void)
+{
+	char *text;
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		text = text_of(heads[i].more, NULL, true);
+		text[strcspn(text, "\n") + 1] = '\0';
+		ok(strstr(text, heads[i].want) != NULL, "head: %s", *heads[i].more ? heads[i].more : "all is well") ||
+			(diag("%s", text), 0);
+		free(text);
+	}
+	text = text_of("\"group\":\"standalone\",\"encrypted\":false", NULL, false);
+	ok_str(text, "", "who is alone has nothing to encrypt");
+	free(text);
+}
+
 int main(void)
 {
 	const struct left_behind left = { .node = 3, .locks = 12, .waiting = 1 };
@@ -110,7 +135,6 @@ int main(void)
 		       "\"locks_replicated\":16777216,\"clients\":{\"now\":4096,\"max\":65535},"
 		       "\"memory\":{\"resident_bytes\":123456789}", NULL, true);
 	ok(narrow(text), "the whole fits, too");
-	ok(strstr(text, "node 1 (n1) of cluster c: quorate, synced") != NULL, "who and how");
 	ok(strstr(text, "1.23 M/s on this node alone") != NULL, "large rates in three digits");
 	ok(strstr(text, "3 held (16.8 M known to all nodes), 2 waiting") != NULL, "large counts, too");
 	ok(strstr(text, "10/s sent with 2.5 operations each") != NULL, "operations in a message");
@@ -121,5 +145,6 @@ int main(void)
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		diag("%s", line);
 	free(text);
+	test_heads();
 	return done_testing();
 }
