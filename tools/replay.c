@@ -32,8 +32,7 @@ struct replay {
 	const struct replay_options *o;
 	struct journal_reader reader;
 	struct belay_core *core;
-	void *memory;
-	size_t memory_size;
+	size_t core_size;
 	uint64_t events, actions, refused;
 	uint64_t first_us;
 };
@@ -110,6 +109,7 @@ static void step(struct replay *replay, const struct belay_event *event)
 static int make_core(struct replay *replay)
 {
 	const struct replay_options *o = replay->o;
+	void *memory;
 
 	if (o->events)
 		return TOOL_OK;
@@ -118,17 +118,15 @@ static int make_core(struct replay *replay)
 				   "core cannot start from there; --events shows what is left "
 				   "(journal_kb in belay.conf makes room for more)",
 				   o->path, replay->reader.dropped);
-	replay->memory_size = belay_core_size(&replay->reader.config);
-	if (replay->memory_size == 0)
+	replay->core_size = belay_core_size(&replay->reader.config);
+	if (replay->core_size == 0)
 		return tool_failed(replay->tool, 0, "%s: its configuration makes no sense", o->path);
 	/* Zeroed, aligned, and untouched until used, as the core wants it. */
-	replay->memory = mmap(NULL, replay->memory_size, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (replay->memory == MAP_FAILED) {
-		replay->memory = NULL;
+	memory = mmap(NULL, replay->core_size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
 		return tool_failed(replay->tool, -errno, "memory for the core");
-	}
-	replay->core = belay_core_init(replay->memory, &replay->reader.config);
+	replay->core = belay_core_init(memory, &replay->reader.config);
 	return TOOL_OK;
 }
 
@@ -178,8 +176,8 @@ static int replay_bytes(struct replay *replay, const void *bytes, size_t size)
 		status = run_events(replay);
 	if (status == TOOL_OK)
 		print_end(replay);
-	if (replay->memory)
-		munmap(replay->memory, replay->memory_size);
+	if (replay->core)
+		munmap(replay->core, replay->core_size);
 	return status;
 }
 
