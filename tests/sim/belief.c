@@ -341,7 +341,8 @@ static void restore_lowered(struct sim *sim, const struct request *request)
 	struct owner *o = &sim->owner[request->owner];
 
 	for (uint32_t a = request->first; a <= request->last; a++) {
-		if (!(request->lowered & (1u << a)) || o->held[request->key][a] != HOLD_SH)
+		if (!(request->lowered & (1u << a)) || o->held[request->key][a] != HOLD_SH ||
+		    lowered_meanwhile(sim, request, a))
 			continue;
 		o->held[request->key][a] = HOLD_EX;
 		check_exclusion(sim, request->owner, request->key, a);
@@ -445,11 +446,14 @@ void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first
 {
 	struct owner *o = &sim->owner[owner];
 
+	/* At a limit a hole cannot be cut: what was given back in the middle stays locked. */
+	bool whole = !sim->temper.small_limits || (first == 0 && last == SIM_ATOMS - 1);
+
 	o->unlocks++;
 	settle_lowered(sim, owner, key, first, last);
 	for (uint32_t a = first; a <= last; a++) {
 		set_hold(sim, o, key, a, HOLD_NONE);
-		if (o->pending == 0)
+		if (o->pending == 0 && whole)
 			o->maybe[key][a] = HOLD_NONE;
 	}
 	for (uint32_t i = 0; i < sim->request_top; i++) {

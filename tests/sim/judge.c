@@ -125,9 +125,9 @@ static void note_evidence(struct sim *sim, const struct message *message)
 		if (key == SIM_NONE || (op->type != BELAY_OP_REQ && op->type != BELAY_OP_CLAIM))
 			continue;
 		e = &sim->node[message->node].evidence[key];
-		if (message->delivered & bit(message->node))
+		if ((message->delivered & bit(message->node)) && message->incarnation > e->alone)
 			e->alone = message->incarnation;
-		if (mask_count(message->delivered) >= sim_majority(sim))
+		if (mask_count(message->delivered) >= sim_majority(sim) && message->incarnation > e->majority)
 			e->majority = message->incarnation;
 	}
 }
@@ -206,6 +206,30 @@ void judge_before(struct sim *sim, struct node *node, const struct ordered *o, s
 	}
 }
 
+static uint32_t acknowledgements_needed(const struct sim *sim, const struct node *node)
+{
+	struct belay_node_info info;
+	uint32_t need = 0;
+
+	if (sim->stability == BELAY_STABLE_MAJORITY)
+		return sim_majority(sim);
+	for (uint32_t i = 0; belay_core_node(node->core, i, &info); i++)
+		if (info.node == node->id || info.standing == BELAY_NODE_LEFT || info.standing == BELAY_NODE_UNSEEN ||
+		    (info.standing == BELAY_NODE_MEMBER && info.synced))
+			need++;
+	return need;
+}
+
+/* Stable once is stable for good, however many have to acknowledge later. */
+static void note_stable(struct sim *sim, struct node *node)
+{
+	if (sim->stability != BELAY_STABLE_ALL || acknowledgements_needed(sim, node) > 1)
+		return;
+	for (uint32_t k = 0; k < SIM_KEYS; k++)
+		if (node->evidence[k].alone == node->incarnation)
+			node->evidence[k].majority = node->incarnation;
+}
+
 void judge_after(struct sim *sim, struct node *node, const struct ordered *o, const struct judge_before *before)
 {
 	const struct message *message = o->item.message;
@@ -223,6 +247,7 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 		if (before->closed)
 			sim->tally.stale++;
 	}
+	note_stable(sim, node);
 	if (node->stats.synced)
 		check_agreement(sim, node);
 }
@@ -388,36 +413,19 @@ static void check_passed(struct sim *sim, const struct node *node, const struct 
 
 /* ---- stability ---- */
 
-static uint32_t acknowledgements_needed(const struct sim *sim, const struct node *node)
-{
-	struct belay_node_info info;
-	uint32_t need = 0;
-
-	if (sim->stability == BELAY_STABLE_MAJORITY)
-		return sim_majority(sim);
-	for (uint32_t i = 0; belay_core_node(node->core, i, &info); i++)
-		if (info.node == node->id || info.standing == BELAY_NODE_LEFT || info.standing == BELAY_NODE_UNSEEN ||
-		    (info.standing == BELAY_NODE_MEMBER && info.synced))
-			need++;
-	return need;
-}
-
 /*
  * (3) A right rests on an op that enough nodes have: the request itself, or
  * an earlier REQ or CLAIM that gave this node the resource.
  */
-static void check_stability(struct sim *sim, struct node *node, const struct request *q)
+static void check_stability(struct sim *sim, const struct node *node, const struct request *q)
 {
 	uint32_t need = acknowledgements_needed(sim, node);
-	struct evidence *e = &node->evidence[q->key];
+	const struct evidence *e = &node->evidence[q->key];
 
 	if (mask_count(q->delivered) >= need || e->majority == node->incarnation)
 		return;
-	if (need == 1 && e->alone == node->incarnation) {
-		/* Stable once is stable for good, though others join now. */
-		e->majority = node->incarnation;
+	if (need == 1 && e->alone == node->incarnation)
 		return;
-	}
 	sim_fail(sim, "n%u grants r%u to client %u, and no request for it is with enough nodes (%u)", node->id, q->key,
 		 sim->owner[q->owner].id.client, need);
 }

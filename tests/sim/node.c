@@ -524,8 +524,14 @@ void node_quorum(struct sim *sim, struct node *node)
 	struct belay_event event = { .type = BELAY_EVENT_QUORUM };
 
 	node->quorum_due = false;
-	if (!node->powered || node->corosync_stopped)
+	if (!node->powered)
 		return;
+	if (node->corosync_stopped) {
+		/* It answers when it goes on. */
+		node->quorum_due = true;
+		sim_due(sim, 1000, DUE_QUORUM, node->id, 0);
+		return;
+	}
 	node->quorate = cpg_quorate(sim, node);
 	if (!node_runs(node))
 		return;
