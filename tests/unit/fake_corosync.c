@@ -4,6 +4,7 @@
 #include <corosync/cmap.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/tap.h"
@@ -161,7 +162,24 @@ static cs_error_t outcome(void)
 	struct fake *f = fake();
 
 	f->calls++;
-	return f->fail_at != 0 && f->calls == f->fail_at ? f->fail_with : CS_OK;
+	if (f->fail_at == 0 || f->calls < f->fail_at || (f->calls > f->fail_at && !f->fail_on))
+		return CS_OK;
+	return f->fail_with;
+}
+
+/* Of a call that the library answers by itself, and so never with "try again". */
+static cs_error_t local_outcome(void)
+{
+	return fake()->fail_with == CS_ERR_TRY_AGAIN ? CS_OK : outcome();
+}
+
+/* What is waited for here, has come: naps take no time. */
+int nanosleep(const struct timespec *nap, struct timespec *left)
+{
+	(void)nap;
+	(void)left;
+	fake()->naps++;
+	return 0;
 }
 
 static void make_socket(int pair[2])
@@ -211,7 +229,7 @@ cs_error_t cpg_fd_get(cpg_handle_t handle, int *fd)
 {
 	(void)handle;
 	*fd = fake()->cpg_socket[0];
-	return outcome();
+	return local_outcome();
 }
 
 cs_error_t cpg_local_get(cpg_handle_t handle, unsigned int *node)
@@ -225,7 +243,7 @@ cs_error_t cpg_max_atomic_msgsize_get(cpg_handle_t handle, uint32_t *size)
 {
 	(void)handle;
 	*size = fake()->atomic_max;
-	return outcome();
+	return local_outcome();
 }
 
 cs_error_t cpg_membership_get(cpg_handle_t handle, struct cpg_name *name, struct cpg_address *member,
@@ -329,7 +347,7 @@ cs_error_t quorum_fd_get(quorum_handle_t handle, int *fd)
 {
 	(void)handle;
 	*fd = fake()->quorum_socket[0];
-	return outcome();
+	return local_outcome();
 }
 
 cs_error_t quorum_trackstart(quorum_handle_t handle, unsigned int flags)
@@ -385,8 +403,11 @@ cs_error_t cmap_get(cmap_handle_t handle, const char *name, void *value, size_t 
 		    cmap_value_types_t *type)
 {
 	const struct fake_key *key = find_key(name);
+	cs_error_t e = outcome();
 
 	(void)handle;
+	if (e != CS_OK)
+		return e;
 	if (!key)
 		return CS_ERR_NOT_EXIST;
 	*type = key->text ? CMAP_VALUETYPE_STRING : CMAP_VALUETYPE_UINT32;
@@ -400,10 +421,15 @@ cs_error_t cmap_get(cmap_handle_t handle, const char *name, void *value, size_t 
 cs_error_t cmap_get_string(cmap_handle_t handle, const char *name, char **text)
 {
 	const struct fake_key *key = find_key(name);
+	cs_error_t e = outcome();
 
 	(void)handle;
-	if (!key || !key->text)
+	if (e != CS_OK)
+		return e;
+	if (!key)
 		return CS_ERR_NOT_EXIST;
+	if (!key->text)
+		return CS_ERR_INVALID_PARAM;
 	*text = strdup(key->text);
 	return *text ? CS_OK : CS_ERR_NO_MEMORY;
 }
@@ -427,11 +453,14 @@ cs_error_t cmap_iter_next(cmap_handle_t handle, cmap_iter_handle_t iter, char na
 {
 	static const char prefix[] = "nodelist.node.";
 	struct fake *f = fake();
+	cs_error_t e = outcome();
 
 	(void)handle;
 	(void)iter;
 	(void)size;
 	(void)type;
+	if (e != CS_OK)
+		return e;
 	while (f->next_key < f->keys && strncmp(f->key[f->next_key].name, prefix, sizeof(prefix) - 1) != 0)
 		f->next_key++;
 	if (f->next_key >= f->keys)

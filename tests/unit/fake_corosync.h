@@ -41,14 +41,16 @@ struct fake {
 	int already_count;
 	int already_times;		/* so many times, then no more; -1: for ever */
 	int sndbuf;			/* of the sockets; 0: as they are */
-	/* Call number fail_at from now on, counted from 1, returns fail_with; 0: none. */
+	/* Call number fail_at from now on, counted from 1, returns fail_with; 0: none. fail_on: all after it, too. */
 	unsigned calls, fail_at;
+	bool fail_on;
 	cs_error_t fail_with;
 	cs_error_t send_result;
 	cs_error_t dispatch_result;	/* once no event is left; CS_OK stands for "try again" */
 	/* What has been done with it. */
 	unsigned cpg_handles, quorum_handles, cmap_handles, iterators;	/* open now */
 	bool joined, tracking;
+	unsigned naps;			/* of 10 or 20 ms, as it believes */
 	unsigned sent;
 	size_t sent_bytes;
 	/* Underneath. */

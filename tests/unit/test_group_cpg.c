@@ -183,24 +183,79 @@ static void test_open_failures(void)
 	ok(n > 10, "%u calls can fail", n - 1);
 }
 
+/* A cluster of which much must be read to know that its quorum is no plain majority. */
+static void prepare_failure(unsigned call, cs_error_t error)
+{
+	fake_reset();
+	fake_set_number("quorum.two_node", 1);
+	fake()->fail_at = call;
+	fake()->fail_with = error;
+}
+
+static bool knows_all(const struct test *t)
+{
+	const struct group_info *info = &t->group->info;
+
+	return info->node_count == 3 && info->expected_votes == 3 && info->stability == BELAY_STABLE_ALL &&
+	       strcmp(info->node_name[2], "n3") == 0 && strcmp(info->cluster_name, "fake") == 0;
+}
+
 static void test_open_again(void)
 {
 	struct test t;
+	unsigned n;
 
-	for (unsigned n = 1;; n++) {
-		fake_reset();
-		fake()->fail_at = n;
-		fake()->fail_with = CS_ERR_TRY_AGAIN;
-		(void)try_open(&t);
-		if (fake()->calls < n) {
-			end(&t);
+	for (n = 1;; n++) {
+		prepare_failure(n, CS_ERR_TRY_AGAIN);
+		ok_int(try_open(&t), 0, "corosync says \"try again\" to call %u: it does", n);
+		ok(fake()->joined && knows_all(&t), "and misses nothing");
+		end(&t);
+		if (fake()->calls < n)
 			break;
-		}
-		/* Some are not tried again, and fail. */
-		if (t.group)
-			ok(fake()->joined, "corosync says \"try again\" to call %u: it does", n);
+		ok(fake()->naps > 0, "after a nap");
+	}
+	ok(n > 30, "of %u calls", n - 1);
+}
+
+static void test_open_again_for_ever(void)
+{
+	struct test t;
+	unsigned n;
+	int r;
+
+	for (n = 1;; n++) {
+		prepare_failure(n, CS_ERR_TRY_AGAIN);
+		fake()->fail_on = true;
+		r = try_open(&t);
+		if (fake()->calls < n)
+			break;
+		ok_int(r, -EAGAIN, "corosync says \"try again\" from call %u on: it gives up", n);
+		ok(!t.group && t.why && strlen(t.why) > 20, "and says \"%s\"", t.why ? t.why : "(nothing)");
 		end(&t);
 	}
+	ok_int(r, 0, "it does not say it to any of %u calls", n - 1);
+	end(&t);
+}
+
+/* A node, or a rule of votes, that cannot be read is not one that is not there. */
+static void test_open_cut(void)
+{
+	struct test t;
+	unsigned n, refused = 0;
+	int r;
+
+	for (n = 1;; n++) {
+		prepare_failure(n, CS_ERR_NOT_EXIST);
+		r = try_open(&t);
+		if (fake()->calls < n)
+			break;
+		refused += r < 0;
+		ok(r < 0 || t.group->info.node_count == 3, "call %u finds nothing: no node is missed", n);
+		end(&t);
+	}
+	ok_int(r, 0, "all is there");
+	end(&t);
+	ok(refused > 20, "%u calls must not find nothing", refused);
 }
 
 static void test_open_alone(void)
@@ -213,6 +268,7 @@ static void test_open_alone(void)
 	fake()->already_count = 2;
 	fake()->already_times = 3;
 	ok_int(try_open(&t), 0, "a former belayd of this node is waited for");
+	ok_uint(fake()->naps, 3, "as long as it is there");
 	end(&t);
 	fake()->already[0].nodeid = 3;
 	fake()->already_times = -1;
@@ -260,6 +316,12 @@ static void test_open_configuration(void)
 		fake_set_number(key, i + 1);
 	}
 	refuses(-E2BIG, "more nodes than belay can have");
+	fake_reset();
+	fake_set_text("quorum.two_node", "1");
+	refuses(-EINVAL, "is not of the type");
+	fake_reset();
+	fake_set_number("totem.secauth", 1);
+	refuses(-EINVAL, "is not of the type");
 	fake_reset();
 	fake()->atomic_max = 1000;
 	refuses(-EMSGSIZE, "does not answer as it should");
@@ -484,6 +546,8 @@ int main(void)
 {
 	test_open_failures();
 	test_open_again();
+	test_open_again_for_ever();
+	test_open_cut();
 	test_open_alone();
 	test_open_configuration();
 	test_info();
