@@ -35,7 +35,6 @@ int handle_message(const struct belay_handle *handle, enum client_type type,
 		.type = type,
 		.handle = handle->id,
 		.kind = handle->kind,
-		.key = handle->key,
 		.mode = mode == BELAY_SHARED ? BELAY_MODE_SH : BELAY_MODE_EX,
 		.range = range,
 	};
@@ -62,11 +61,6 @@ static int open_run(struct belay *belay, struct client_message *m, int fd,
 		.id = call.answer.handle,
 		.kind = kind_of[owner],
 	};
-	if (owner != BELAY_OWNER_PROCESS) {
-		pthread_mutex_lock(&belay->mutex);
-		handle->key = ++belay->last_key;
-		pthread_mutex_unlock(&belay->mutex);
-	}
 	*ret_handle = handle;
 	return 0;
 }

@@ -9,7 +9,6 @@ struct belay_handle {
 	struct belay *belay;
 	uint32_t id;		/* belayd's name for it */
 	enum belay_kind kind;
-	uint64_t key;		/* tells the handle's locks from others'; 0: the process's */
 };
 
 /* A request about bytes of @handle, all but its number. 0, or -EINVAL. */

@@ -66,7 +66,6 @@ struct belay {
 	bool corked;			/* what need not leave yet stays in the box */
 	bool polled;			/* belay_next() has read since it last returned 0 */
 	unsigned fill;
-	uint64_t last_key;		/* of owners that are not the process */
 
 	struct slot *slot;
 	uint32_t slot_count;

@@ -21,12 +21,11 @@ enum field {
 	WAIT = 1 << 8,
 	HELD = 1 << 9,		/* and if it is false, MODE, RANGE and OWNER are zero */
 	MORE = 1 << 10,
-	OWNER_KEY = 1 << 11,
-	RANGE = 1 << 12,
-	OWNER = 1 << 13,
-	TOKEN = 1 << 14,
-	TEXT = 1 << 15,
-	NAMES = 1 << 16,	/* two texts: lockspace, name */
+	RANGE = 1 << 11,
+	OWNER = 1 << 12,
+	TOKEN = 1 << 13,
+	TEXT = 1 << 14,
+	NAMES = 1 << 15,	/* two texts: lockspace, name */
 };
 
 static const uint32_t message_fields[CLIENT_TYPE_COUNT] = {
@@ -34,9 +33,9 @@ static const uint32_t message_fields[CLIENT_TYPE_COUNT] = {
 	[CLIENT_OPEN_FD] = NUMBER,
 	[CLIENT_OPEN_NAME] = NUMBER | NAMES,
 	[CLIENT_CLOSE] = NUMBER | HANDLE,
-	[CLIENT_LOCK] = NUMBER | HANDLE | KIND | MODE | WAIT | OWNER_KEY | RANGE,
-	[CLIENT_TEST] = NUMBER | HANDLE | KIND | MODE | OWNER_KEY | RANGE,
-	[CLIENT_UNLOCK] = NUMBER | HANDLE | KIND | OWNER_KEY | RANGE,
+	[CLIENT_LOCK] = NUMBER | HANDLE | KIND | MODE | WAIT | RANGE,
+	[CLIENT_TEST] = NUMBER | HANDLE | KIND | MODE | RANGE,
+	[CLIENT_UNLOCK] = NUMBER | HANDLE | KIND | RANGE,
 	[CLIENT_CANCEL] = NUMBER,
 	[CLIENT_COMMAND] = NUMBER | TEXT,
 	[CLIENT_WELCOME] = PROTOCOL | NODE,
@@ -146,8 +145,6 @@ static void put_fields(struct writer *c, const struct client_message *m, uint32_
 		put_u8(c, m->held);
 	if (fields & MORE)
 		put_u8(c, m->more);
-	if (fields & OWNER_KEY)
-		put_u64(c, m->key);
 	if (fields & RANGE) {
 		put_u64(c, m->range.start);
 		put_u64(c, m->range.end);
@@ -186,8 +183,6 @@ static void get_fields(struct reader *c, struct client_message *m, uint32_t fiel
 		m->held = get_bool(c);
 	if (fields & MORE)
 		m->more = get_bool(c);
-	if (fields & OWNER_KEY)
-		m->key = get_u64(c);
 	if (fields & RANGE) {
 		m->range.start = get_u64(c);
 		m->range.end = get_u64(c);

@@ -32,9 +32,9 @@ enum client_type {
 	CLIENT_OPEN_FD,		/* number */
 	CLIENT_OPEN_NAME,	/* number lockspace(text) name(text): lockspace in text, name in text2 */
 	CLIENT_CLOSE,		/* number handle: releases what POSIX/OFD/FLOCK owners of that handle hold */
-	CLIENT_LOCK,		/* number handle kind mode wait key range */
-	CLIENT_TEST,		/* number handle kind mode key range: F_GETLK */
-	CLIENT_UNLOCK,		/* number handle kind key range */
+	CLIENT_LOCK,		/* number handle kind mode wait range */
+	CLIENT_TEST,		/* number handle kind mode range: F_GETLK */
+	CLIENT_UNLOCK,		/* number handle kind range */
 	CLIENT_CANCEL,		/* number: of the LOCK; that LOCK is answered, CANCEL is not */
 	CLIENT_COMMAND,		/* number text: an admin command, "status", "locks ...", ... */
 	/* from belayd */
@@ -55,7 +55,6 @@ struct client_message {
 	enum belay_kind kind;
 	enum belay_mode mode;
 	bool wait, held, more;
-	uint64_t key;			/* of the owner: 0 for POSIX */
 	struct belay_range range;
 	struct belay_owner owner;	/* TESTED */
 	uint64_t token;

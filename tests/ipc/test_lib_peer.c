@@ -111,7 +111,6 @@ static void check_lock(const struct peer *peer)
 	ok_int(lock->type, CLIENT_LOCK, "LOCK");
 	ok_int(lock->handle, 5, "of that handle");
 	ok_int(lock->kind, BELAY_KIND_OFD, "for the handle");
-	ok(lock->key != 0, "by its own key");
 	ok_int(lock->mode, BELAY_MODE_EX, "exclusive");
 	ok(lock->wait, "waiting");
 	ok_uint(lock->range.start, 10, "from");

@@ -94,7 +94,7 @@ static void test_samples(void)
 
 #define NUMBER "01000000 "
 #define HANDLE "02000000 "
-#define KEY "0300000000000000 "
+#define TOKEN "0300000000000000 "
 #define BYTE "0500000000000000 0500000000000000 "
 #define OWNER "01000000 00000000 0000000000000000 00000000 00"
 #define NOBODY "00000000 00000000 0000000000000000 00000000 00"
@@ -114,21 +114,21 @@ static const struct {
 	{ "something in the spare byte", "0400 0d 00", "0400 0d 01" },
 	{ "HELLO of a stranger", "0c00 00 00 424c4159 01000000", "0c00 00 00 424c4158 01000000" },
 	{ "WELCOME from no node", "0c00 09 00 01000000 01000000", "0c00 09 00 01000000 00000000" },
-	{ "a result above 0", "1800 0a 00 " NUMBER HANDLE "ffffffff " KEY,
-	  "1800 0a 00 " NUMBER HANDLE "01000000 " KEY },
-	{ "a result that is no errno", "1800 0a 00 " NUMBER HANDLE "01f0ffff " KEY,
-	  "1800 0a 00 " NUMBER HANDLE "00f0ffff " KEY },
-	{ "an unknown kind", "2700 04 00 " NUMBER HANDLE "02 01 01 " KEY BYTE,
-	  "2700 04 00 " NUMBER HANDLE "03 01 01 " KEY BYTE },
-	{ "an unknown mode", "2700 04 00 " NUMBER HANDLE "02 01 01 " KEY BYTE,
-	  "2700 04 00 " NUMBER HANDLE "02 02 01 " KEY BYTE },
-	{ "neither waiting nor not", "2700 04 00 " NUMBER HANDLE "02 01 01 " KEY BYTE,
-	  "2700 04 00 " NUMBER HANDLE "02 01 02 " KEY BYTE },
-	{ "a range that ends before it starts", "2500 06 00 " NUMBER HANDLE "00 " KEY BYTE,
-	  "2500 06 00 " NUMBER HANDLE "00 " KEY "0500000000000000 0400000000000000" },
+	{ "a result above 0", "1800 0a 00 " NUMBER HANDLE "ffffffff " TOKEN,
+	  "1800 0a 00 " NUMBER HANDLE "01000000 " TOKEN },
+	{ "a result that is no errno", "1800 0a 00 " NUMBER HANDLE "01f0ffff " TOKEN,
+	  "1800 0a 00 " NUMBER HANDLE "00f0ffff " TOKEN },
+	{ "an unknown kind", "1f00 04 00 " NUMBER HANDLE "02 01 01 " BYTE,
+	  "1f00 04 00 " NUMBER HANDLE "03 01 01 " BYTE },
+	{ "an unknown mode", "1f00 04 00 " NUMBER HANDLE "02 01 01 " BYTE,
+	  "1f00 04 00 " NUMBER HANDLE "02 02 01 " BYTE },
+	{ "neither waiting nor not", "1f00 04 00 " NUMBER HANDLE "02 01 01 " BYTE,
+	  "1f00 04 00 " NUMBER HANDLE "02 01 02 " BYTE },
+	{ "a range that ends before it starts", "1d00 06 00 " NUMBER HANDLE "00 " BYTE,
+	  "1d00 06 00 " NUMBER HANDLE "00 0500000000000000 0400000000000000" },
 	{ "a range that ends too high",
-	  "2500 06 00 " NUMBER HANDLE "00 " KEY "0500000000000000 ffffffffffffff7f",
-	  "2500 06 00 " NUMBER HANDLE "00 " KEY "0500000000000000 0000000000000080" },
+	  "1d00 06 00 " NUMBER HANDLE "00 0500000000000000 ffffffffffffff7f",
+	  "1d00 06 00 " NUMBER HANDLE "00 0500000000000000 0000000000000080" },
 	{ "neither held nor not", "3300 0b 00 " NUMBER "00000000 01 01 " BYTE OWNER,
 	  "3300 0b 00 " NUMBER "00000000 01 02 " BYTE OWNER },
 	{ "held by no node", "3300 0b 00 " NUMBER "00000000 01 01 " BYTE OWNER,
@@ -239,7 +239,7 @@ static void test_asserts(void)
 	struct attempt a = { .m = lock };
 
 	put(&a);
-	ok_uint(a.at, 0x27, "a valid message is put");
+	ok_uint(a.at, 0x1f, "a valid message is put");
 	a.m.type = CLIENT_TYPE_COUNT;
 	ok_asserts(put, &a, "an unknown type");
 	a.m = lock;

@@ -96,9 +96,9 @@ void text_of_message(const struct client_message *m, char *ret_text)
 {
 	*ret_text = 0;
 	add(ret_text, "type=%u magic=%" PRIx32 " version=%" PRIu32 " node=%" PRIu32 " number=%" PRIu32
-	    " handle=%" PRIu32 " result=%" PRId32 " kind=%u mode=%u wait=%d held=%d more=%d key=%" PRIu64,
+	    " handle=%" PRIu32 " result=%" PRId32 " kind=%u mode=%u wait=%d held=%d more=%d",
 	    (unsigned)m->type, m->magic, m->version, m->node, m->number, m->handle, m->result,
-	    (unsigned)m->kind, (unsigned)m->mode, m->wait, m->held, m->more, m->key);
+	    (unsigned)m->kind, (unsigned)m->mode, m->wait, m->held, m->more);
 	add_range(ret_text, &m->range);
 	add_owner(ret_text, &m->owner);
 	add(ret_text, " token=%" PRIu64 " text=%u:%.*s text2=%u:%.*s", m->token, m->text_size,

@@ -365,26 +365,26 @@ const struct client_sample client_samples[] = {
 			{ .type = CLIENT_LOCK, .number = 4, .handle = 5, .kind = BELAY_KIND_POSIX,
 			  .mode = BELAY_MODE_EX, .wait = true, .range = { 20, 29 } },
 			{ .type = CLIENT_LOCK, .number = 5, .handle = 6, .kind = BELAY_KIND_FLOCK,
-			  .mode = BELAY_MODE_SH, .key = 6, .range = { 0, BELAY_OFFSET_MAX } },
+			  .mode = BELAY_MODE_SH, .range = { 0, BELAY_OFFSET_MAX } },
 		},
-		.hex = "25000600 00000000050000000000000000000000000a000000000000001300000000000000 "
-		       "27000400 0400000005000000000101000000000000000014000000000000001d00000000000000 "
-		       "27000400 050000000600000002000006000000000000000000000000000000ffffffffffffff7f",
+		.hex = "1d000600 0000000005000000000a000000000000001300000000000000 "
+		       "1f000400 040000000500000000010114000000000000001d00000000000000 "
+		       "1f000400 05000000060000000200000000000000000000ffffffffffffff7f",
 	}, {
 		.name = "TEST",
 		.message_count = 1, .message = { {
 			.type = CLIENT_TEST, .number = 6, .handle = 6, .kind = BELAY_KIND_OFD,
-			.mode = BELAY_MODE_EX, .key = 6, .range = { 1, 2 },
+			.mode = BELAY_MODE_EX, .range = { 1, 2 },
 		} },
-		.hex = "26000500 06000000060000000101060000000000000001000000000000000200000000000000",
+		.hex = "1e000500 0600000006000000010101000000000000000200000000000000",
 	}, {
 		.name = "the highest values of a LOCK",
 		.message_count = 1, .message = { {
 			.type = CLIENT_LOCK, .number = UINT32_MAX, .handle = UINT32_MAX,
-			.kind = BELAY_KIND_FLOCK, .mode = BELAY_MODE_EX, .wait = true, .key = UINT64_MAX,
+			.kind = BELAY_KIND_FLOCK, .mode = BELAY_MODE_EX, .wait = true,
 			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
 		} },
-		.hex = "27000400 ffffffffffffffff020101ffffffffffffffffffffffffffffff7fffffffffffffff7f",
+		.hex = "1f000400 ffffffffffffffff020101ffffffffffffff7fffffffffffffff7f",
 	}, {
 		.name = "CANCEL, CLOSE",
 		.message_count = 2, .message = {
