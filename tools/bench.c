@@ -154,9 +154,11 @@ static void print_cpg_json(unsigned batch, const struct bench_cpg_result *result
 	add(json, "latency_p50_us", latency_us(&result->single.latency, 500));
 	add(json, "latency_p99_us", latency_us(&result->single.latency, 990));
 	add(json, "messages_per_sec", result->single.messages_per_s);
-	add(json, "batch_latency_p50_us", latency_us(&result->closed.latency, 500));
-	add(json, "operations_per_sec_one_by_one", result->closed.ops_per_s);
-	add(json, "operations_per_sec", result->flat.ops_per_s);
+	if (batch > 0) {
+		add(json, "batch_latency_p50_us", latency_us(&result->closed.latency, 500));
+		add(json, "operations_per_sec_one_by_one", result->closed.ops_per_s);
+		add(json, "operations_per_sec", result->flat.ops_per_s);
+	}
 	printf("%s\n", json_object_to_json_string_ext(json, JSON_C_TO_STRING_SPACED));
 	json_object_put(json);
 }
@@ -167,6 +169,8 @@ static void print_cpg_text(unsigned batch, const struct bench_cpg_result *result
 	printf("one message at a time:   back after %.1f us (p50), %.1f us (p99); %.0f a second\n",
 	       latency_us(&result->single.latency, 500), latency_us(&result->single.latency, 990),
 	       result->single.messages_per_s);
+	if (batch == 0)
+		return;
 	printf("%u operations a message: %.0f operations/s one message at a time\n", batch,
 	       result->closed.ops_per_s);
 	printf("                         %.0f operations/s, as many as corosync takes\n",
@@ -175,12 +179,12 @@ static void print_cpg_text(unsigned batch, const struct bench_cpg_result *result
 
 static int run_cpg(const struct tool *tool, const struct bench_options *o)
 {
+	unsigned parts = o->batch > 0 ? 3 : 1;
 	const struct bench_cpg_options options = {
-		.ops = o->batch > 0 ? o->batch : 64,
+		.ops = o->batch,
 		.op_bytes = OPERATION_BYTES,
 		.warmup_ms = o->warmup_ms > 0 ? o->warmup_ms : CPG_WARMUP_MS,
-		/* The time is for three parts. */
-		.ms = o->ms > 3 ? o->ms / 3 : 1,
+		.ms = o->ms > parts ? o->ms / parts : 1,
 	};
 	struct bench_cpg_result *result = calloc(1, sizeof(*result));
 	int r = result ? bench_cpg(&options, result) : -ENOMEM, status = TOOL_OK;
@@ -245,8 +249,8 @@ const struct subcommand command_bench = {
 	"      --seconds S     end after S seconds; else when interrupted\n"
 	"      --warmup S      S seconds before, which do not count\n"
 	"      --cpg           measure corosync's CPG alone: latency of a message to\n"
-	"                      its sender, and the rate of batches\n"
-	"      --batch B       operations in a message of --cpg; default 64\n"
+	"                      its sender\n"
+	"      --batch B       and the rates of messages of B operations\n"
 	"      --json          print the figures as JSON, for programs\n",
 	.run = run,
 };

@@ -216,9 +216,9 @@ static int measure_all(struct run *run, const struct bench_cpg_options *o, struc
 		r = join(run, o->group ? o->group : "belay-bench");
 	if (r == 0)
 		r = measure(run, o, 1, 64, 1, &result->single);
-	if (r == 0)
+	if (r == 0 && o->ops > 0)
 		r = measure(run, o, o->ops, size, 1, &result->closed);
-	if (r == 0)
+	if (r == 0 && o->ops > 0)
 		r = measure(run, o, o->ops, size, UNDER_WAY_MAX, &result->flat);
 	result->node = run->node;
 	result->members = run->members;
@@ -236,7 +236,7 @@ int bench_cpg(const struct bench_cpg_options *o, struct bench_cpg_result *ret_re
 	struct run *run;
 	int r;
 
-	if (o->ops == 0 || o->op_bytes == 0 || o->ms == 0 ||
+	if ((o->ops > 0 && o->op_bytes == 0) || o->ms == 0 ||
 	    (uint64_t)o->ops * o->op_bytes > BENCH_CPG_BATCH_MAX ||
 	    (o->group && (o->group[0] == '\0' || strlen(o->group) >= CPG_MAX_NAME_LENGTH)))
 		return -EINVAL;

@@ -14,7 +14,7 @@
 
 struct bench_cpg_options {
 	const char *group;	/* NULL: "belay-bench" */
-	unsigned ops;		/* operations in a batch, at least 1 ... */
+	unsigned ops;		/* operations in a batch; 0: only the first part ... */
 	unsigned op_bytes;	/* ... of this size; together at most BENCH_CPG_BATCH_MAX */
 	unsigned warmup_ms;	/* before each of the three parts */
 	unsigned ms;		/* of each of the three parts, at least 1 */
@@ -35,7 +35,7 @@ struct bench_cpg_result {
 };
 
 /*
- * Measure; takes 3 * (warmup_ms + ms). 0, or a negative errno with nothing
+ * Measure; takes (warmup_ms + ms) for each of the parts. 0, or a negative errno with nothing
  * measured:
  *   -EINVAL    options are out of their bounds
  *   -ENOTCONN  corosync does not run, or stopped

@@ -9,12 +9,16 @@ set -u
 repeat=${BENCH_REPEAT:-3} seconds=${BENCH_SECONDS:-4}
 
 cluster 2
-pingpong=() latency=() batch=() raw=()
+pingpong=() idle=() latency=() batch=() raw=()
 for ((i = 1; i <= repeat; i++)); do
 	say "two nodes fight over three bytes, run $i of $repeat"
-	latency+=("$(belay 1 bench --cpg --batch 1 --seconds 2 --json)") || die "belay bench --cpg failed"
+	idle+=("$(belay 1 bench --cpg --seconds 1 --json)") || die "belay bench --cpg failed"
+	# The latency of the ring that carries the locks is that of the ring as it is then.
+	belay 1 bench --cpg --warmup 2 --seconds $((seconds - 2)) --json >"$BED_DIR/latency" &
 	pingpong+=("$(on_all 2 bench --name "pingpong$i" --warmup 1 --seconds "$seconds" 3)") ||
 		die "belay bench failed"
+	wait $! || die "belay bench --cpg failed"
+	latency+=("$(<"$BED_DIR/latency")")
 	say "64 clients on arbitrated locks on each node, run $i of $repeat"
 	batch+=("$(on_all 2 bench --name "batch$i" --clients 64 --warmup 1 --seconds "$seconds")") ||
 		die "belay bench --clients failed"
@@ -29,6 +33,9 @@ printf '%s\n' "${pingpong[@]}" | figure two_node.locks_per_sec '[.[].locks_per_s
 for ((i = 0; i < repeat; i++)); do
 	jq -n --argjson p "${pingpong[i]}" --argjson l "${latency[i]}" '{$p, $l}'
 done | figure two_node.cycle_over_cpg_latency '([.p[].cycle_us] | add / length) / .l.latency_p50_us'
+for ((i = 0; i < repeat; i++)); do
+	jq -n --argjson p "${pingpong[i]}" --argjson l "${idle[i]}" '{$p, $l}'
+done | figure two_node.cycle_over_idle_cpg_latency '([.p[].cycle_us] | add / length) / .l.latency_p50_us'
 # Raw CPG under equal conditions: batches of that size, one under way on each node, for 64
 # clients have no more than about one batch to send either. And beside it, what corosync
 # carries when its queue is kept full, with a thousand times as much under way.
