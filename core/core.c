@@ -11,8 +11,9 @@ static bool config_valid(const struct belay_core_config *config)
 	    config->limits.resources_max == 0 || config->limits.locks_max == 0 ||
 	    config->limits.waiters_max == 0 || config->limits.locks_per_owner_max == 0 ||
 	    config->claim_streak == 0 || config->limits.resources_max > UINT32_MAX / 4 ||
-	    config->limits.locks_max > UINT32_MAX / 4 ||
-	    config->limits.waiters_max > UINT32_MAX / 8 || config->requests_max > UINT32_MAX / 8)
+	    config->limits.locks_max > UINT32_MAX / 8 ||
+	    config->limits.waiters_max > UINT32_MAX / 8 ||
+	    config->requests_max > UINT32_MAX / 8 / (config->node_count + 1))
 		return false;
 	for (uint32_t i = 0; i < config->node_count; i++) {
 		if (config->node[i] == 0)
@@ -55,17 +56,21 @@ static uint32_t *take_hash(struct layout *l, uint32_t *ret_mask, uint32_t count)
 }
 
 /*
- * Replicated limits bound what is replicated; this node's private part comes
- * on top, and so do other nodes' staged parts. Each node keeps to an equal
- * share of half the limit (table_room), so half as much again is enough.
+ * Limits bound what is replicated, and new locks end there. What is private on
+ * a node, or staged by one, comes on top when it is published: an equal share
+ * of half the limit each (table_room), and of a quarter for what it claims, one
+ * claim at a time (deliver.c). Waits that are published were some node's own
+ * requests. Each lock and each request may have an owner of its own, and what is
+ * refused takes a place until it is.
  */
 static size_t lay_out(struct belay_core *c, void *memory, const struct belay_core_config *config)
 {
 	struct layout l = { memory, 0 };
-	uint32_t locks = config->limits.locks_max / 2 * 3 + 64;
-	uint32_t requests = config->limits.waiters_max * 2 + config->requests_max * 4;
-	uint32_t resources = config->limits.resources_max + config->requests_max;
-	uint32_t owners = locks / 2 + requests;
+	uint32_t locks = config->limits.locks_max * 2 + SPARE;
+	uint32_t requests = config->limits.waiters_max +
+			    config->requests_max * (config->node_count + 1) + SPARE;
+	uint32_t resources = config->limits.resources_max + config->requests_max + SPARE;
+	uint32_t owners = locks + requests;
 
 	(void)take(&l, sizeof(*c), 1);
 	take_pool(&l, &c->locks, sizeof(struct lock), locks);
@@ -76,8 +81,8 @@ static size_t lay_out(struct belay_core *c, void *memory, const struct belay_cor
 	take_pool(&l, &c->locals, sizeof(struct local), resources);
 	take_pool(&l, &c->sents, sizeof(struct sent), locks + requests + SENT_SPARE);
 	c->resource_hash = take_hash(&l, &c->resource_mask, config->limits.resources_max);
-	c->owner_hash = take_hash(&l, &c->owner_mask, owners / 2);
-	c->client_hash = take_hash(&l, &c->client_mask, owners / 8);
+	c->owner_hash = take_hash(&l, &c->owner_mask, owners / 4);
+	c->client_hash = take_hash(&l, &c->client_mask, owners / 16);
 	c->request_hash = take_hash(&l, &c->request_mask, requests / 2);
 	c->scratch = take(&l, sizeof(uint32_t), requests);
 	c->stack = take(&l, sizeof(uint32_t), requests);

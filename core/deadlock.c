@@ -26,6 +26,7 @@ static bool reach(struct hunt *h, uint32_t owner)
 {
 	struct belay_core *c = h->core;
 	struct owner *o = owner_at(c, owner);
+	uint32_t first;
 
 	if (++h->edges > DEADLOCK_EDGES)
 		return true;
@@ -38,12 +39,15 @@ static bool reach(struct hunt *h, uint32_t owner)
 	if (o->mark == h->mark)
 		return false;
 	o->mark = h->mark;
+	first = h->depth;
 	for (uint32_t i = o->requests; i != 0; i = request_at(c, i)->owner_next) {
 		const struct request *q = request_at(c, i);
 
 		if (q->queue != 0 && q->wait && (h->local || !q->local))
 			c->stack[h->depth++] = i;
 	}
+	/* The search may end early, so it must go the same way on every node. */
+	queue_sort(c, c->stack + first, h->depth - first, queue_less);
 	return false;
 }
 

@@ -66,9 +66,13 @@ static void count_user(struct belay_core *c, uint32_t r)
 	res->user = (uint8_t)c->from;
 	res->streak++;
 	resource_hash_in(c, res);
-	if (c->from == c->self && res->waiting == 0 &&
-	    res->streak % (c->config.claim_streak << res->backoff) == 0)
+	/* One at a time, and only what fits into this node's share. */
+	if (c->from == c->self && res->waiting == 0 && c->claim_seq == 0 &&
+	    res->streak % (c->config.claim_streak << res->backoff) == 0 &&
+	    c->locks.count - c->locks_replicated + res->locks <= table_share(c)) {
 		core_send(c, &op, false, 0, 0, 0);
+		c->claim_seq = c->sent_seq;
+	}
 }
 
 static void arbitrate(struct belay_core *c, uint32_t i)
@@ -359,7 +363,8 @@ static void on_relinq(struct belay_core *c, const struct belay_op *op)
 	if (r == 0 || resource_at(c, r)->epoch != op->epoch)
 		return; /* of an ownership that is over */
 	res = resource_at(c, r);
-	if (op->token >= c->token)
+	/* The largest is not to be believed: the clock would begin anew. */
+	if (op->token >= c->token && op->token < UINT64_MAX)
 		c->token = op->token + 1;
 	if (res->locks == 0 && res->waiting == 0) {
 		resource_forget(c, r);
@@ -387,6 +392,8 @@ static void on_claim(struct belay_core *c, const struct belay_op *op)
 	uint32_t r = index_resource(c, &op->key, false);
 	const struct resource *res;
 
+	if (c->from == c->self)
+		c->claim_seq = 0;
 	if (r == 0)
 		return;
 	res = resource_at(c, r);

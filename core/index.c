@@ -230,6 +230,7 @@ uint32_t index_request_new(struct belay_core *c, uint32_t resource, uint32_t own
 	q->owner = owner;
 	q->number = number;
 	q->own = o->node == c->self;
+	c->own_requests += q->own;
 	q->hash_next = *bucket;
 	*bucket = i;
 	q->owner_next = o->requests;
@@ -258,6 +259,7 @@ void index_request_free(struct belay_core *c, uint32_t i)
 	if (q->owner_next != 0)
 		request_at(c, q->owner_next)->owner_prev = q->owner_prev;
 	resource_at(c, resource)->pins--;
+	c->own_requests -= q->own;
 	q->owner = 0;
 	pool_put(&c->requests, i);
 	index_owner_release(c, owner);

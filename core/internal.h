@@ -24,6 +24,7 @@
 #define ASK_MIN_US 2000u	/* S5: not stable after this: ask */
 #define BACKOFF_MAX 7u		/* claim_streak << 7 */
 #define QUIET_PLACES 65536u	/* an ownership that lasted longer was worth it */
+#define SPARE 64u		/* places for what is only there to be refused */
 #define SENT_SPARE 65536u	/* releases on their way need no lock or request to exist */
 #define DEADLOCK_EDGES 10000u	/* search no further: no deadlock is reported then */
 /* What a dead owner may have issued unseen: four hours at a million a second. */
@@ -199,6 +200,8 @@ struct belay_core {
 	uint64_t latency_us;			/* own delivery, smoothed */
 	uint64_t now_us, first_us;
 	uint64_t deadline_us;
+	uint64_t claim_seq;			/* own CLAIM on its way; 0: none */
+	uint32_t own_requests;
 	uint32_t next_request;
 	uint64_t next_local_queue;
 	uint32_t mark;
@@ -325,6 +328,8 @@ uint32_t table_first(const struct belay_core *c, const struct resource *r, uint3
 		     uint64_t at);
 /* May this owner's locks grow by @more here? Same answer on every replica. */
 bool table_room(const struct belay_core *c, const struct resource *r, uint32_t owner, uint32_t more);
+/* How many private locks this node may have. */
+uint32_t table_share(const struct belay_core *c);
 /* Overwrite the range by a lock. Returns whether anything held became weaker. */
 bool table_set(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
 	       enum belay_mode mode);
@@ -363,6 +368,7 @@ void queue_break(struct belay_core *c, uint32_t q);
 /* Has this node given up, by an op on its way, the lock that is in the request's way? */
 bool queue_release_on_way(const struct belay_core *c, uint32_t q, uint32_t lock);
 void queue_scan_forget(struct belay_core *c);
+bool queue_less(const struct belay_core *c, uint32_t a, uint32_t b);
 /* Sort indices by less(). */
 void queue_sort(const struct belay_core *c, uint32_t *index, uint32_t count,
 		bool (*less)(const struct belay_core *c, uint32_t a, uint32_t b));

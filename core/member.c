@@ -83,12 +83,25 @@ static uint64_t token_now(const struct belay_core *c)
 	return c->token > base ? c->token : base;
 }
 
+/* What all members must have in common, for it decides what is replicated. */
+static struct belay_limits shared_rules(const struct belay_core *c)
+{
+	struct belay_limits rules = c->config.limits;
+
+	rules.requests_max = c->config.requests_max;
+	rules.claim_streak = c->config.claim_streak;
+	rules.nodelist = index_mix(c->node_count, c->config.stability);
+	for (uint32_t i = 0; i < c->node_count; i++)
+		rules.nodelist = index_mix(rules.nodelist, c->node[i].id);
+	return rules;
+}
+
 static void hello(struct belay_core *c)
 {
 	struct belay_op op = {
 		.type = BELAY_OP_HELLO,
 		.synced = c->synced,
-		.limits = c->config.limits,
+		.limits = shared_rules(c),
 		.token = token_now(c),
 	};
 
@@ -143,6 +156,7 @@ static void restart(struct belay_core *c)
 		c->node[i].synced = false;
 	}
 	c->start_sent = false;
+	c->claim_seq = 0;
 	c->hello_sent = false;
 	c->leave_sent = false;
 	tell_self(c, BELAY_ACTION_FORGET);
@@ -314,6 +328,12 @@ static const char *limits_differ(const struct belay_limits *a, const struct bela
 		return "waiters_max in [limits] of belay.conf is not the same as on the other nodes";
 	if (a->locks_per_owner_max != b->locks_per_owner_max)
 		return "locks_per_owner_max in [limits] of belay.conf is not the same as on the other nodes";
+	if (a->requests_max != b->requests_max)
+		return "requests_max in [limits] of belay.conf is not the same as on the other nodes";
+	if (a->claim_streak != b->claim_streak)
+		return "claim_streak in [policy] of belay.conf is not the same as on the other nodes";
+	if (a->nodelist != b->nodelist)
+		return "the nodelist or the quorum options in corosync.conf are not the same as on the other nodes";
 	return NULL;
 }
 
@@ -369,7 +389,8 @@ static void on_hello_fresh(struct belay_core *c, uint32_t i, uint64_t token)
 
 static void on_hello(struct belay_core *c, uint32_t i, const struct belay_op *op)
 {
-	const char *why = limits_differ(&op->limits, &c->config.limits);
+	struct belay_limits rules = shared_rules(c);
+	const char *why = limits_differ(&op->limits, &rules);
 
 	if (why != NULL && i != c->self) {
 		/* Whoever has no state yields; of two such, the higher id. */

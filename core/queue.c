@@ -183,7 +183,7 @@ static void collect(struct belay_core *c, uint32_t i, struct belay_range range, 
 	}
 }
 
-static bool queue_less(const struct belay_core *c, uint32_t a, uint32_t b)
+bool queue_less(const struct belay_core *c, uint32_t a, uint32_t b)
 {
 	return request_at(c, a)->queue < request_at(c, b)->queue;
 }

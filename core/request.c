@@ -241,7 +241,7 @@ int request_lock(struct belay_core *c, const struct belay_event *ev)
 	if (!range_valid(&ev->lock.range) || ev->lock.mode >= BELAY_MODE_COUNT ||
 	    id.kind >= BELAY_KIND_COUNT)
 		return -EINVAL;
-	if (c->stats.requests >= c->config.requests_max)
+	if (c->own_requests >= c->config.requests_max)
 		return -ENOLCK;
 	id.node = c->config.self;
 	r = index_resource(c, &ev->lock.key, true);

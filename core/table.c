@@ -286,6 +286,11 @@ bool table_covers(const struct belay_core *c, const struct resource *r, uint32_t
 	}
 }
 
+uint32_t table_share(const struct belay_core *c)
+{
+	return c->config.limits.locks_max / 2 / c->node_count;
+}
+
 bool table_room(const struct belay_core *c, const struct resource *r, uint32_t owner, uint32_t more)
 {
 	uint32_t max = c->config.limits.locks_max, own_max = c->config.limits.locks_per_owner_max;
@@ -296,7 +301,7 @@ bool table_room(const struct belay_core *c, const struct resource *r, uint32_t o
 	/* Own authority: what is private here must still fit when it becomes
 	 * replicated, with what every other node may have in private. */
 	return c->locks_replicated + more <= max && owner_at(c, owner)->held + more <= own_max &&
-	       c->locks.count - c->locks_replicated + more <= max / 2 / c->node_count;
+	       c->locks.count - c->locks_replicated + more <= table_share(c);
 }
 
 /* Give an existing lock another range. */

@@ -110,6 +110,10 @@ struct belay_limits {
 	uint32_t locks_max;		/* replicated locks */
 	uint32_t waiters_max;		/* replicated waiting requests */
 	uint32_t locks_per_owner_max;	/* locks of one owner, over all resources */
+	/* In HELLO only, filled in by the core from its configuration: */
+	uint32_t requests_max;		/* a node's own requests: others hold them, too, once published */
+	uint32_t claim_streak;		/* decides when a claim is valid */
+	uint64_t nodelist;		/* hash of the configured nodes and of how many must agree */
 };
 
 struct belay_op {
@@ -191,11 +195,9 @@ enum belay_standing {
 
 struct belay_record {
 	enum belay_record_type type;
-	/* CORE: place, token, epoch, queue; END: hash, count of records before it */
+	/* CORE: place, token; END: hash, count of records before it */
 	uint64_t place;
 	uint64_t token;
-	uint64_t epoch;		/* CORE: last epoch given; RESOURCE: its epoch */
-	uint64_t queue;		/* CORE: last queue number; WAITER: its place in the queue */
 	uint64_t hash;
 	uint64_t count;
 	/* NODE: node standing synced incarnation seq (last op delivered) */
@@ -210,11 +212,12 @@ struct belay_record {
 	/* RESOURCE: number key state node(owner node, 0 if none) epoch + policy counters */
 	struct belay_key key;
 	enum belay_state state;
+	uint64_t epoch;
 	uint32_t user;		/* node of the last requests ... */
 	uint32_t streak;	/* ... and how many in a row */
 	uint32_t backoff;	/* log2 of the streak that a CLAIM needs */
 	/* LOCK: resource number, owner number, range mode staged
-	 * WAITER: the same, request wait test staged queue */
+	 * WAITER: the same but staged, request wait test queue */
 	uint32_t resource_number;
 	uint32_t owner_number;
 	struct belay_range range;
@@ -223,6 +226,7 @@ struct belay_record {
 	bool wait;
 	bool test;
 	bool staged;		/* sent by an owner whose RELINQ is not complete yet */
+	uint64_t queue;		/* its place in the queue */
 };
 
 #endif
