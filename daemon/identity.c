@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "daemon/descriptor.h"
 #include "daemon/peer.h"
 #include "daemon/siphash.h"
 

@@ -12,7 +12,7 @@ PORTS_LIBS = daemon/libports.a $(QB_LIBS) $(COROSYNC_LIBS) $(INIH_LIBS)
 # The rest of belayd but its main(), so that tests can link what they name of it.
 noinst_LIBRARIES += daemon/libbelayd.a
 daemon_libbelayd_a_SOURCES = \
-	daemon/admin.c daemon/clock.h \
+	daemon/admin.c daemon/clock.h daemon/descriptor.c daemon/descriptor.h \
 	daemon/engine.c daemon/engine.h daemon/engine_order.c daemon/engine_private.h \
 	daemon/former.c daemon/former.h \
 	daemon/handle.c daemon/handle.h daemon/histogram.c daemon/histogram.h \

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/mounts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Stuck in close(2) at one time; each costs a thread. */
-#define STUCK_MAX 64u
-#define STACK_SIZE (64u * 1024)
 /* Bytes of another process's list that are read at most. */
 #define LIST_MAX (256u * 1024)
 
@@ -34,8 +26,6 @@ static bool is_foreign(const char *type)
 	return true;
 }
 
-/* ---- the list ---- */
-
 void mounts_init(struct mounts *m)
 {
 	*m = (struct mounts){ .fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC) };
@@ -49,6 +39,13 @@ static void forget(struct mounts *m)
 	free(m->entry);
 	m->entry = NULL;
 	m->count = 0;
+}
+
+void mounts_done(struct mounts *m)
+{
+	forget(m);
+	if (m->fd >= 0)
+		close(m->fd);
 }
 
 /* Blanks and the like are written as \040. */
@@ -196,139 +193,4 @@ const struct mount_entry *mounts_of_path(const struct mounts *m, const char *pat
 		best_size = size;
 	}
 	return best;
-}
-
-/* ---- descriptors ---- */
-
-static bool find_number(const char *text, const char *name, int base, uint64_t *ret_number)
-{
-	const char *at = strstr(text, name);
-
-	if (!at)
-		return false;
-	*ret_number = strtoull(at + strlen(name), NULL, base);
-	return true;
-}
-
-int descriptor_look(int fd, struct descriptor *ret_descriptor)
-{
-	struct descriptor d = { 0 };
-	char path[64], text[512];
-	uint64_t flags;
-	ssize_t size;
-	int info, r = 0;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	info = open(path, O_RDONLY | O_CLOEXEC);
-	if (info < 0)
-		return errno == ENOENT ? -EBADF : -errno;
-	size = read(info, text, sizeof(text) - 1);
-	if (size < 0)
-		r = -errno;
-	close(info);
-	if (r < 0)
-		return r;
-	text[size] = '\0';
-	if (!find_number(text, "flags:", 8, &flags) || !find_number(text, "mnt_id:", 10, &d.mount))
-		return -EOPNOTSUPP;
-	d.flags = (int)flags;
-	d.has_inode = find_number(text, "\nino:", 10, &d.inode);
-	*ret_descriptor = d;
-	return 0;
-}
-
-/* Counts those at work and the one that set them to it; the last one frees it. */
-struct closer {
-	atomic_uint users;
-};
-
-struct closing {
-	struct closer *closer;
-	int fd;
-};
-
-static void closer_leave(struct closer *closer)
-{
-	if (closer && atomic_fetch_sub(&closer->users, 1) == 1)
-		free(closer);
-}
-
-void mounts_done(struct mounts *m)
-{
-	forget(m);
-	if (m->fd >= 0)
-		close(m->fd);
-	closer_leave(m->closer);
-}
-
-static void *close_slowly(void *data)
-{
-	struct closing *closing = data;
-
-	close(closing->fd);
-	closer_leave(closing->closer);
-	free(closing);
-	return NULL;
-}
-
-static int start_thread(struct closing *closing)
-{
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	pthread_t thread;
-	int r = pthread_attr_init(&attributes);
-
-	if (r != 0)
-		return -r;
-	(void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	(void)pthread_attr_setstacksize(&attributes, STACK_SIZE);
-	/* Signals are the loop's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, &attributes, close_slowly, closing);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	(void)pthread_attr_destroy(&attributes);
-	return -r;
-}
-
-static int close_aside(struct mounts *m, int fd)
-{
-	struct closing *closing = malloc(sizeof(*closing));
-	int r;
-
-	if (closing && !m->closer) {
-		m->closer = malloc(sizeof(*m->closer));
-		if (m->closer)
-			atomic_init(&m->closer->users, 1);
-	}
-	if (!closing || !m->closer) {
-		free(closing);
-		return -ENOMEM;
-	}
-	*closing = (struct closing){ .closer = m->closer, .fd = fd };
-	atomic_fetch_add(&m->closer->users, 1);
-	r = start_thread(closing);
-	if (r < 0) {
-		atomic_fetch_sub(&m->closer->users, 1);
-		free(closing);
-	}
-	return r;
-}
-
-void descriptor_close(struct mounts *m, pid_t pid, int fd)
-{
-	const struct mount_entry *mount = NULL;
-	struct descriptor d;
-
-	mounts_refresh(m);
-	if (descriptor_look(fd, &d) == 0)
-		mount = mounts_find(m, d.mount, pid);
-	/* Pipes and sockets are on no mount that is listed; they are closed aside, too. */
-	if ((mount && !mount->foreign) || close_aside(m, fd) < 0)
-		close(fd);
-}
-
-bool descriptor_crowded(const struct mounts *m)
-{
-	return m->closer && atomic_load(&m->closer->users) > STUCK_MAX;
 }

@@ -19,11 +19,8 @@ struct mount_entry {
 	bool foreign;
 };
 
-struct closer;
-
 struct mounts {
 	int fd;				/* /proc/self/mountinfo; -1: there is none */
-	struct closer *closer;		/* NULL: no memory for it */
 	struct mount_entry *entry;	/* in the kernel's order: later ones cover earlier ones */
 	struct mount_entry other;	/* found in another process's list */
 	uint32_t count;
@@ -44,25 +41,5 @@ void mounts_refresh(struct mounts *m);
 const struct mount_entry *mounts_find(struct mounts *m, uint64_t id, pid_t pid);
 /* Where the path leads, if no part of it is a link. NULL: nothing is known. */
 const struct mount_entry *mounts_of_path(const struct mounts *m, const char *path);
-
-/* What the kernel tells of an open file by itself. */
-struct descriptor {
-	int flags;			/* as for open(2) */
-	uint64_t mount;
-	bool has_inode;			/* from Linux 5.14 on */
-	uint64_t inode;
-};
-
-/* 0, -EBADF, or an error of /proc. */
-int descriptor_look(int fd, struct descriptor *ret_descriptor);
-
-/*
- * Close a descriptor that process @pid has passed. One of a foreign file system is
- * closed by a thread that does nothing else and shares nothing, for close(2)
- * can wait for a server that never answers.
- */
-void descriptor_close(struct mounts *m, pid_t pid, int fd);
-/* So many of those are stuck that no more should be taken. */
-bool descriptor_crowded(const struct mounts *m);
 
 #endif

@@ -294,7 +294,7 @@ static int receive(struct server *s, struct client *c, struct packet *ret_packet
 	ssize_t size;
 
 	/* What it brings along is then dropped by the kernel, which does not wait for it. */
-	if (descriptor_crowded(&s->identities.mounts))
+	if (closer_crowded(s->closer))
 		msg.msg_controllen = 0;
 	size = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (size < 0)
@@ -336,7 +336,7 @@ static void on_readable(struct server *s, struct client *c)
 		request_packet(s, c, s->packet, packet.size, packet.fds, packet.fd_count);
 	}
 	for (size_t i = 0; i < packet.fd_count; i++)
-		descriptor_close(&s->identities.mounts, c->peer.pid, packet.fds[i]);
+		descriptor_close(s->closer, &s->identities.mounts, c->peer.pid, packet.fds[i]);
 	if (c->dead || !engine_pressed(s->engine))
 		return;
 	/* What this client causes cannot leave fast enough: read it later. */
@@ -535,6 +535,8 @@ int server_new(qb_loop_t *loop, const struct config *config, bool standalone, in
 	identity_map_init(&s->identities, config, standalone);
 	r = names_init(&s->names);
 	if (r == 0)
+		r = closer_new(&s->closer);
+	if (r == 0)
 		r = make_slots(s);
 	if (r == 0) {
 		s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -611,6 +613,7 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 	if (s->spare_fd >= 0)
 		close(s->spare_fd);
 	identity_map_done(&s->identities);
+	closer_free(s->closer);
 	names_done(&s->names);
 	free(s->slot);
 	free(s->next_id);

@@ -8,6 +8,7 @@
 
 #include <sys/queue.h>
 
+#include "daemon/descriptor.h"
 #include "daemon/engine.h"
 #include "daemon/handle.h"
 #include "daemon/identity.h"
@@ -80,6 +81,7 @@ struct server {
 	bool leaving;
 	bool ending, clean;		/* in server_free(), and with nothing held */
 	struct identity_map identities;
+	struct closer *closer;
 	struct names names;
 	struct fence_wait fence[FENCE_WAITS_MAX];
 	uint32_t fence_count;

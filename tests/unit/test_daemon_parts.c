@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Small parts of belayd, each against its contract. */
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/descriptor.h"
 #include "daemon/handle.h"
 #include "daemon/histogram.h"
 #include "daemon/hold.h"
@@ -326,7 +328,8 @@ static void test_mounts(void)
 		mount = mounts_of_path(&m, paths[i]);
 		ok(mount && mount->device == st.st_dev, "the file system of %s", paths[i]);
 	}
-	ok_int(descriptor_look(fd, &d), 0, "what the kernel knows of a descriptor");
+	if (descriptor_look(fd, &d) < 0)
+		bail_out("nothing is known of a descriptor");
 	mount = mounts_find(&m, d.mount, 0);
 	ok(mount && strcmp(mount->point, "/proc") == 0, "where it is mounted");
 	ok(mount && mount->foreign, "and that this is no common file system");
@@ -336,10 +339,44 @@ static void test_mounts(void)
 	ok(mounts_find(&m, d.mount, getpid()) && m.other.foreign && m.other.id == d.mount,
 	   "is found where the process sees it");
 	m.count = count;
+	mounts_done(&m);
+	close(fd);
+}
+
+/* Closed by a thread, a pipe's end comes when it comes. */
+static bool is_hung_up(int fd)
+{
+	struct pollfd end = { .fd = fd };
+
+	return poll(&end, 1, 20000) == 1 && (end.revents & POLLHUP);
+}
+
+static void test_descriptors(void)
+{
+	struct mounts m;
+	struct closer *closer;
+	struct descriptor d;
+	struct stat st;
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC), fds[2];
+
+	mounts_init(&m);
+	if (closer_new(&closer) < 0 || pipe2(fds, O_CLOEXEC) < 0)
+		bail_out("no pipe");
+	ok_int(descriptor_look(fd, &d), 0, "what the kernel knows of a descriptor");
 	ok(fstat(fd, &st) == 0 && (!d.has_inode || d.inode == st.st_ino), "its inode");
 	ok_int(d.flags & O_ACCMODE, O_RDONLY, "its mode");
-	descriptor_close(&m, 0, fd);
-	ok_int(descriptor_look(1000, &d), -EBADF, "one that is not open");
+	close(fd);
+	ok_int(descriptor_look(fd, &d), -EBADF, "one that is not open");
+	ok(!closer_crowded(closer), "nothing is stuck");
+	descriptor_close(closer, &m, 0, fds[1]);
+	ok(is_hung_up(fds[0]), "a descriptor of no known file system is closed aside");
+	close(fds[0]);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		bail_out("no pipe");
+	descriptor_close(closer, &m, 0, fds[1]);
+	closer_free(closer);
+	ok(is_hung_up(fds[0]), "even if nobody cares any more");
+	close(fds[0]);
 	mounts_done(&m);
 }
 
@@ -417,6 +454,7 @@ int main(void)
 	test_identity();
 	test_files();
 	test_mounts();
+	test_descriptors();
 	test_replies();
 	test_limit();
 	test_container();
