@@ -97,7 +97,8 @@ static void get_flags(struct belay_op *op, uint8_t flags)
 static bool limits_valid(const struct belay_limits *limits)
 {
 	return limits->resources_max != 0 && limits->locks_max != 0 &&
-	       limits->waiters_max != 0 && limits->locks_per_owner_max != 0;
+	       limits->waiters_max != 0 && limits->locks_per_owner_max != 0 &&
+	       limits->requests_max != 0 && limits->claim_streak != 0;
 }
 
 /* What the encoding itself does not rule out; the rest is asserted where it is encoded. */
@@ -125,6 +126,9 @@ static void put_limits(struct writer *c, const struct belay_limits *limits)
 	put_varint(c, limits->locks_max);
 	put_varint(c, limits->waiters_max);
 	put_varint(c, limits->locks_per_owner_max);
+	put_varint(c, limits->requests_max);
+	put_varint(c, limits->claim_streak);
+	put_u64(c, limits->nodelist);
 }
 
 static void get_limits(struct reader *c, struct belay_limits *limits)
@@ -133,6 +137,9 @@ static void get_limits(struct reader *c, struct belay_limits *limits)
 	limits->locks_max = get_varint32(c);
 	limits->waiters_max = get_varint32(c);
 	limits->locks_per_owner_max = get_varint32(c);
+	limits->requests_max = get_varint32(c);
+	limits->claim_streak = get_varint32(c);
+	limits->nodelist = get_u64(c);
 }
 
 static void put_fields(struct writer *c, const struct belay_op *op, uint32_t fields)

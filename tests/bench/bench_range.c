@@ -80,7 +80,10 @@ static void lock(struct ring *ring, struct ring_who who, uint64_t start, uint64_
 
 static struct ring *filled(const struct load *load, unsigned ranges)
 {
-	static const struct belay_limits limits = { 64, 262144, 256, 131072 };
+	static const struct belay_limits limits = {
+		.resources_max = 64, .locks_max = 262144,
+		.waiters_max = 256, .locks_per_owner_max = 131072,
+	};
 	struct ring *ring = ring_new(1, BELAY_STABLE_MAJORITY, &limits);
 	uint32_t first = load->own ? 1 : 2;
 	unsigned i;

@@ -291,13 +291,18 @@ struct ring *ring_new(unsigned n, enum belay_stability stability, const struct b
 	ring->config = (struct belay_core_config){
 		.stability = stability,
 		.node_count = n,
-		.limits = limits != NULL ? *limits : (struct belay_limits){ 64, 4096, 256, 1024 },
+		.limits = {
+			.resources_max = 64, .locks_max = 4096,
+			.waiters_max = 256, .locks_per_owner_max = 1024,
+		},
 		.requests_max = 256,
 		.min_hold_us = 2000,
 		.idle_us = 60000000,
 		.claim_streak = 32,
 		.token_base = 1,
 	};
+	if (limits != NULL)
+		ring->config.limits = *limits;
 	for (unsigned i = 1; i <= n; i++)
 		ring->config.node[i - 1] = all[i - 1] = i;
 	for (unsigned i = 1; i <= n; i++) {

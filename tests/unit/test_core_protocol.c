@@ -292,7 +292,7 @@ static void test_tokens(void)
 
 static void test_limits(void)
 {
-	struct belay_limits small = { 4, 64, 4, 8 };
+	struct belay_limits small = { .resources_max = 4, .locks_max = 64, .waiters_max = 4, .locks_per_owner_max = 8 };
 	struct ring *ring = ring_new(2, BELAY_STABLE_ALL, &small);
 	unsigned got = 0;
 

@@ -14,7 +14,11 @@
 static const struct belay_core_config config = {
 	.self = 2, .incarnation = 77, .stability = BELAY_STABLE_ALL, .node_count = 3,
 	.node = { 1, 2, 5 }, .fencing_none = true,
-	.limits = { 100, 200, 300, 400 }, .requests_max = 500, .min_hold_us = 600,
+	.limits = {
+		.resources_max = 100, .locks_max = 200,
+		.waiters_max = 300, .locks_per_owner_max = 400,
+	},
+	.requests_max = 500, .min_hold_us = 600,
 	.idle_us = 700, .claim_streak = 8, .token_base = 900,
 };
 

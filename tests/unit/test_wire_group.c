@@ -94,6 +94,7 @@ static void test_samples(void)
 
 /* Bodies behind the eight bytes that every message starts with. */
 #define HEAD "01 0200000000000000 00 03 00 "
+#define REST " 01 01 0000000000000000 00"	/* of a HELLO, behind its limits */
 #define KEY "01000000 000102030405060708090a0b0c0d0e0f "
 
 /* Pairs that differ in the one thing that is wrong, so that it is the reason. */
@@ -159,10 +160,14 @@ static const struct {
 	{ "FENCED of no node", HEAD "0d00 01 0000000000000000", HEAD "0d00 00 0000000000000000" },
 	{ "START of no members", HEAD "0c00 00 01", HEAD "0c00 00 00" },
 	{ "START of 129 members", HEAD "0c00 00 8001", HEAD "0c00 00 8101" },
-	{ "HELLO without a limit of resources", HEAD "0a00 01 01 01 01 00", HEAD "0a00 00 01 01 01 00" },
-	{ "HELLO without a limit of locks", HEAD "0a00 01 01 01 01 00", HEAD "0a00 01 00 01 01 00" },
-	{ "HELLO without a limit of waiters", HEAD "0a00 01 01 01 01 00", HEAD "0a00 01 01 00 01 00" },
-	{ "HELLO without a limit per owner", HEAD "0a00 01 01 01 01 00", HEAD "0a00 01 01 01 00 00" },
+	{ "HELLO without a limit of resources", HEAD "0a00 01 01 01 01" REST, HEAD "0a00 00 01 01 01" REST },
+	{ "HELLO without a limit of locks", HEAD "0a00 01 01 01 01" REST, HEAD "0a00 01 00 01 01" REST },
+	{ "HELLO without a limit of waiters", HEAD "0a00 01 01 01 01" REST, HEAD "0a00 01 01 00 01" REST },
+	{ "HELLO without a limit per owner", HEAD "0a00 01 01 01 01" REST, HEAD "0a00 01 01 01 00" REST },
+	{ "HELLO without a limit of requests", HEAD "0a00 01 01 01 01" REST,
+	  HEAD "0a00 01 01 01 01 00 01 0000000000000000 00" },
+	{ "HELLO without a streak", HEAD "0a00 01 01 01 01" REST,
+	  HEAD "0a00 01 01 01 01 01 00 0000000000000000 00" },
 };
 
 static int law_of_body(const char *hex)

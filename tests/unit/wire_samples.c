@@ -179,12 +179,13 @@ const struct frame_sample frame_samples[] = {
 		.name = "HELLO: synced and not",
 		.frame = ALONE, .op_count = 2, .op = {
 			{ .type = BELAY_OP_HELLO, .synced = true, .token = 1000,
-			  .limits = { 1000000, 2000000, 100000, 10000 } },
+			  .limits = { 1000000, 2000000, 100000, 10000, 65536, 32, 0x0102030405060708 } },
 			{ .type = BELAY_OP_HELLO, .token = UINT64_MAX,
-			  .limits = { UINT32_MAX, 1, 1, 1 } },
+			  .limits = { UINT32_MAX, 1, 1, 1, 1, 1, 0 } },
 		},
-		.hex = "424c594701003700 010200000000000000000300 0a10c0843d80897aa08d06904ee807 "
-		       "0a00ffffffff0f010101ffffffffffffffffff01",
+		.hex = "424c594701004d00 010200000000000000000300 "
+		       "0a10c0843d80897aa08d06904e808004200807060504030201e807 "
+		       "0a00ffffffff0f01010101010000000000000000ffffffffffffffffff01",
 	}, {
 		.name = "a cluster starts: SYNCED, START",
 		.frame = ALONE, .op_count = 3, .op = {
@@ -241,7 +242,7 @@ const struct snapshot_sample snapshot_samples[] = {
 	}, {
 		.name = "CORE, NODEs",
 		.head = CHUNK, .record_count = 6, .record = {
-			{ .type = BELAY_RECORD_CORE, .place = 5, .token = 1000, .epoch = 20, .queue = 300 },
+			{ .type = BELAY_RECORD_CORE, .place = 5, .token = 1000 },
 			{ .type = BELAY_RECORD_NODE, .node = 1, .standing = BELAY_NODE_MEMBER,
 			  .synced = true, .incarnation = 2, .seq = 16384 },
 			{ .type = BELAY_RECORD_NODE, .node = 2, .standing = BELAY_NODE_LEFT,
@@ -251,7 +252,7 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .incarnation = 3, .seq = 1 },
 			{ .type = BELAY_RECORD_OWNER, .number = 0, .owner = PROCESS },
 		},
-		.hex = "424c594701015f00 010200000000000000030400000000000000050000 000005e80714ac02 "
+		.hex = "424c594701015c00 010200000000000000030400000000000000050000 000005e807 "
 		       "0130010200000000000000808001 014002030000000000000001 010003000000000000000000 "
 		       "016004030000000000000001 020000010700e724",
 	}, {
@@ -282,17 +283,16 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .range = { 1, 1 }, .mode = BELAY_MODE_EX, .request = 9, .wait = true,
 			  .queue = 301 },
 			{ .type = BELAY_RECORD_WAITER, .resource_number = 1001, .owner_number = 52,
-			  .range = { 1, 1 }, .request = 10, .test = true, .staged = true, .queue = 302 },
+			  .range = { 1, 1 }, .request = 10, .test = true, .queue = 302 },
 			{ .type = BELAY_RECORD_END, .hash = 0xfedcba9876543210, .count = 1000000 },
 		},
 		.hex = "424c594701014e00 010200000000000000030400000000000000050000 0401e8073280208020 "
-		       "0408e807330000 0503e90733010109ad02 050ce9073401010aae02 "
+		       "0408e807330000 0503e90733010109ad02 0504e9073401010aae02 "
 		       "06001032547698badcfec0843d",
 	}, {
 		.name = "the highest values of the first records",
 		.head = CHUNK, .record_count = 4, .record = {
-			{ .type = BELAY_RECORD_CORE, .place = UINT64_MAX, .token = UINT64_MAX,
-			  .epoch = UINT64_MAX, .queue = UINT64_MAX },
+			{ .type = BELAY_RECORD_CORE, .place = UINT64_MAX, .token = UINT64_MAX },
 			{ .type = BELAY_RECORD_NODE, .node = UINT32_MAX, .standing = BELAY_NODE_CLOSED,
 			  .synced = true, .incarnation = UINT64_MAX, .seq = UINT64_MAX },
 			{ .type = BELAY_RECORD_OWNER, .number = UINT32_MAX,
@@ -302,9 +302,8 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .state = BELAY_STATE_ARB, .node = UINT32_MAX, .epoch = UINT64_MAX,
 			  .user = UINT32_MAX, .streak = UINT32_MAX, .backoff = 31 },
 		},
-		.hex = "424c59470101b500 010200000000000000030400000000000000050000 "
-		       "0000ffffffffffffffffff01ffffffffffffffffff01ffffffffffffffffff01ffffffffffff"
-		       "ffffff01 0170ffffffff0fffffffffffffffffffffffffffffffffff01 "
+		.hex = "424c59470101a100 010200000000000000030400000000000000050000 "
+		       "0000ffffffffffffffffff01ffffffffffffffffff01 0170ffffffff0fffffffffffffffffffffffffffffffffff01 "
 		       "0240ffffffff0fffffffff0fffffffff0fffffffffffffffffff01ffffffff0f "
 		       "0360ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffff0fffffffffffff"
 		       "ffffff01ffffffff0fffffffff0f1f",
@@ -318,12 +317,12 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .owner_number = UINT32_MAX,
 			  .range = { BELAY_OFFSET_MAX - 1, BELAY_OFFSET_MAX - 1 },
 			  .mode = BELAY_MODE_EX, .request = UINT32_MAX, .wait = true,
-			  .staged = true, .queue = UINT64_MAX },
+			  .queue = UINT64_MAX },
 			{ .type = BELAY_RECORD_END, .hash = UINT64_MAX, .count = UINT64_MAX },
 		},
 		.hex = "424c594701016c00 010200000000000000030400000000000000050000 "
 		       "0409ffffffff0fffffffff0fffffffffffffffff7f00 "
-		       "050bffffffff0fffffffff0ffeffffffffffffff7f01ffffffff0fffffffffffffffffff01 "
+		       "0503ffffffff0fffffffff0ffeffffffffffffff7f01ffffffff0fffffffffffffffffff01 "
 		       "0600ffffffffffffffffffffffffffffffffff01",
 	},
 };
