@@ -254,7 +254,8 @@ static void grant(struct sim *sim, struct node *node, const struct request *requ
 		settle_lowered(sim, request->owner, request->key, request->first, request->last);
 	for (uint32_t a = request->first; a <= request->last; a++) {
 		/* With other calls under way, what stands in the table is between them. */
-		if (o->pending == 1 || o->maybe[request->key][a] < hold_of(request->mode))
+		if ((o->pending == 1 && token >= o->token[request->key][a]) ||
+		    o->maybe[request->key][a] < hold_of(request->mode))
 			o->maybe[request->key][a] = (uint8_t)hold_of(request->mode);
 		/* The answers to two threads may come in either order; the later grant is what counts. */
 		if ((request->unlocked & (1u << a)) || token < o->token[request->key][a])
@@ -510,7 +511,6 @@ void belief_new_life(struct sim *sim, struct node *node)
 
 		if (!q->used || q->orphan || sim->owner[q->owner].id.node != node->id)
 			continue;
-		q->number = 0;
 		q->order = 0;
 		/* It was passed because it had been refused, perhaps, and nobody could say so any more. */
 		q->passed_us = 0;

@@ -12,6 +12,8 @@
 
 /* A node may keep what it owns for its minimum hold; timers and frames are late. */
 #define KEEP_SLACK_US 30000
+/* What the core's token clock jumps when a life is over. */
+#define JUMP_US 4000000
 
 static uint64_t op_order(const struct message *message, uint32_t op)
 {
@@ -237,6 +239,9 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 	if (message && o->op != SIM_NONE) {
 		const struct belay_op *op = &message->op[o->op];
 
+		/* All state is lost; how far the clock had run ahead died with it. */
+		if (op->type == BELAY_OP_START && !before->synced && node->stats.synced && sim->now_us < sim->ahead_us)
+			memset(sim->top, 0, sizeof(sim->top));
 		/* (6) */
 		if (before->closed && before->synced && node->stats.synced && before->digest != node->stats.digest)
 			sim_fail(sim, "n%u applies an op of a life of n%u that is over", node->id, message->node);
@@ -411,6 +416,13 @@ static void check_passed(struct sim *sim, const struct node *node, const struct 
 			 granted->passed_client, granted->passed_us);
 }
 
+void judge_closed(struct sim *sim)
+{
+	if (sim->ahead_us < sim->now_us)
+		sim->ahead_us = sim->now_us;
+	sim->ahead_us += JUMP_US;
+}
+
 /* ---- stability ---- */
 
 /*
@@ -439,6 +451,21 @@ void judge_grant(struct sim *sim, struct node *node, const struct request *reque
 
 /* ---- deadlocks ---- */
 
+/*
+ * What a departed node's owners gave back or withdrew since, its table entries
+ * still say (S6): a circle through them is one as far as anybody can know.
+ */
+static bool departed_may_wait(const struct sim *sim, uint32_t node)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		const struct owner *o = &sim->owner[i];
+
+		if (o->used && node_life_left(&sim->node[node], o->id.node, o->incarnation))
+			return true;
+	}
+	return false;
+}
+
 void judge_deadlock(struct sim *sim, const struct request *request)
 {
 	const struct owner *o = &sim->owner[request->owner];
@@ -447,7 +474,7 @@ void judge_deadlock(struct sim *sim, const struct request *request)
 		sim_fail(sim, "n%u answers EDEADLK to an owner that is not a process", o->id.node);
 	if (!request->wait)
 		sim_fail(sim, "n%u answers EDEADLK to a request that does not wait", o->id.node);
-	if (waits_for(sim, request->owner, request->owner, request->invoked_us))
+	if (waits_for(sim, request->owner, request->owner, request->invoked_us) || departed_may_wait(sim, o->id.node))
 		return;
 	for (uint32_t k = 0; k < SIM_KEYS; k++)
 		trace_beliefs(sim, k);

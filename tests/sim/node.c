@@ -84,9 +84,9 @@ void node_start(struct sim *sim, struct node *node)
 	node->seq = 1;
 	node->path = mix64(++sim->incarnation);
 	config.self = node->id;
-	/* From the time of day: above whatever a former cluster gave out. */
+	/* The time of day, in the clock's scale. */
 	if (!sim->options.scenario)
-		config.token_base += sim->now_us << 40;
+		config.token_base += sim->now_us * 4295;
 	config.incarnation = node->incarnation = sim->incarnation * 1000;
 	size = belay_core_size(&config);
 	assert(size > 0);
@@ -255,6 +255,8 @@ static void emit(void *context, const struct belay_action *action)
 		break;
 	case BELAY_ACTION_NODE_CLOSED:
 	case BELAY_ACTION_NODE_JOINED:
+		judge_closed(sim);
+		break;
 	case BELAY_ACTION_COUNT:
 		break;
 	}

@@ -338,6 +338,7 @@ struct sim {
 	struct request request[SIM_REQUESTS];
 	uint32_t request_top;	/* none is used from here on */
 	uint32_t owner_top, owner_serial;
+	uint64_t ahead_us;	/* until then the token clock may be ahead of the time of day */
 	struct token_top top[SIM_KEYS][SIM_ATOMS][2];
 	struct verdict *verdict;
 	char failure[512];
@@ -493,6 +494,8 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 /* @donor writes a snapshot for @to; @to has loaded it, and knows what the donor knew. */
 void judge_copied(struct sim *sim, uint32_t donor, uint32_t to);
 void judge_loaded(struct sim *sim, struct node *node);
+/* A life is over for somebody: the token clock jumps ahead of the time of day. */
+void judge_closed(struct sim *sim);
 void judge_grant(struct sim *sim, struct node *node, const struct request *request);
 void judge_deadlock(struct sim *sim, const struct request *request);
 void judge_missed_deadlock(struct sim *sim);

@@ -320,6 +320,7 @@ void sim_reset(struct sim *sim, uint64_t seed)
 	sim->reform = 0;
 	sim->doomed = 0;
 	sim->token_node = 0;
+	sim->ahead_us = 0;
 	sim->request_top = sim->owner_top = sim->owner_serial = 0;
 	sim->failure[0] = '\0';
 	sim->run_events = 0;
@@ -343,7 +344,9 @@ void script_world(struct sim *sim)
 		.frame_ops = 40, .quorum_us = 1, .record_batch = 30, .company_us = 1, .outgoing_us = 1,
 		.boot_us = 1, .fixed_gap_us = 1000, .keys = SIM_KEYS, .clients = SIM_CLIENTS, .atoms = SIM_ATOMS,
 	};
-	sim->config.limits = (struct belay_limits){ 16, 512, 256, 64 };
+	sim->config.limits = (struct belay_limits){
+		.resources_max = 16, .locks_max = 512, .waiters_max = 256, .locks_per_owner_max = 64,
+	};
 	sim->config.min_hold_us = 0;
 	sim->config.idle_us = 1000000000;
 	sim->config.claim_streak = 8;
