@@ -254,7 +254,7 @@ struct belay_stats {
 	uint64_t stable;		/* own ops up to this one are stable */
 	uint32_t resources[BELAY_STATE_COUNT];
 	uint32_t owned_here;
-	uint32_t locks, locks_replicated, waiters, requests, owners;
+	uint32_t locks, locks_replicated, waiters_replicated, requests, owners;
 	uint64_t local_grants, ordered_grants, busy, deadlocks, refused, cancelled;
 	uint64_t recalls, relinquished, claims, idles;
 	uint64_t ops_delivered, ops_dropped, digests_compared;

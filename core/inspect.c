@@ -80,7 +80,7 @@ void belay_core_stats(const struct belay_core *c, struct belay_stats *ret_stats)
 	ret_stats->stable = c->stable;
 	ret_stats->locks = c->locks.count;
 	ret_stats->locks_replicated = c->locks_replicated;
-	ret_stats->waiters = c->waiters_replicated;
+	ret_stats->waiters_replicated = c->waiters_replicated;
 	ret_stats->requests = c->requests.count;
 	ret_stats->owners = c->owners.count;
 }

@@ -111,7 +111,8 @@ static void hello(struct belay_core *c)
 
 static void maybe_start(struct belay_core *c)
 {
-	struct belay_op op = { .type = BELAY_OP_START, .token = token_now(c) };
+	/* Above what a node that died a moment ago had begun to count with after a close. */
+	struct belay_op op = { .type = BELAY_OP_START, .token = token_now(c) + 2 * TOKEN_UNSEEN };
 
 	if (c->synced || c->stale || c->start_sent || !member_quorate(c) || lowest(c, false) != c->self)
 		return;
