@@ -19,6 +19,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/config.h"
+#include "daemon/descriptor.h"
 #include "daemon/engine.h"
 #include "daemon/former.h"
 #include "daemon/listen.h"
@@ -29,6 +30,9 @@
 
 /* What belayd remembers at most while it waits for its snapshot. */
 #define HOLD_BYTES_MAX (256u * 1024 * 1024)
+
+/* Of the log, the loop, corosync, the journal, the socket: some thirty, and a few while files are read. */
+#define OWN_DESCRIPTORS 64u
 
 /* Exit statuses; belayd(8) lists them. */
 enum {
@@ -160,10 +164,11 @@ static void open_log(const struct belayd *d)
 		qb_log_format_set(QB_LOG_STDERR, "belayd: %p: %b");
 }
 
-/* Two descriptors a client (socket and pidfd), one that a packet carries, and our own. */
 static void raise_descriptor_limit(const struct config *config)
 {
-	rlim_t need = 2 * (rlim_t)config->clients_max + 320;
+	/* Those of a packet are taken as long as one more may get stuck; then all of them may. */
+	rlim_t need = OWN_DESCRIPTORS + (rlim_t)config->clients_max * SERVER_CLIENT_DESCRIPTORS +
+		      SERVER_PACKET_DESCRIPTORS + CLOSER_STUCK_MAX;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)

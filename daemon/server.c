@@ -23,8 +23,6 @@
 #define ACCEPTS_MAX 64
 /* A client that leaves this much unread is not read either. */
 #define UNREAD_MAX (64u * 1024)
-/* As many descriptors as the kernel lets one message carry (SCM_MAX_FD). */
-#define DESCRIPTORS_MAX 253
 
 /* ---- clients ---- */
 
@@ -263,7 +261,7 @@ static void on_connections(struct server *s)
 
 struct packet {
 	size_t size, fd_count;
-	int fds[DESCRIPTORS_MAX];
+	int fds[SERVER_PACKET_DESCRIPTORS];
 	bool truncated;		/* it was larger than any may be */
 	bool dropped;		/* descriptors did not fit, or were not wanted */
 };
@@ -275,8 +273,8 @@ static void take_descriptors(struct msghdr *msg, struct packet *p)
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		if (count > DESCRIPTORS_MAX - p->fd_count)
-			count = DESCRIPTORS_MAX - p->fd_count;
+		if (count > SERVER_PACKET_DESCRIPTORS - p->fd_count)
+			count = SERVER_PACKET_DESCRIPTORS - p->fd_count;
 		memcpy(p->fds + p->fd_count, CMSG_DATA(c), count * sizeof(int));
 		p->fd_count += count;
 	}
@@ -285,7 +283,7 @@ static void take_descriptors(struct msghdr *msg, struct packet *p)
 /* 1, 0: there is none (yet); -ECONNRESET: the client is gone. */
 static int receive(struct server *s, struct client *c, struct packet *ret_packet)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SERVER_PACKET_DESCRIPTORS * sizeof(int))];
 	struct iovec iov = { .iov_base = s->packet, .iov_len = sizeof(s->packet) };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1,

@@ -16,6 +16,11 @@
 struct engine;
 struct server;
 
+/* A client's socket and its pidfd. */
+#define SERVER_CLIENT_DESCRIPTORS 2u
+/* As many as the kernel lets one message carry (SCM_MAX_FD). */
+#define SERVER_PACKET_DESCRIPTORS 253u
+
 struct server_stats {
 	uint32_t clients, handles, requests;	/* now */
 	uint64_t accepted, refused;		/* connections */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Every limit says that it is reached, bothers nobody else, and is free again afterwards. */
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/ipc/raw.h"
@@ -105,6 +106,28 @@ static void test_locks(const struct belayd *d)
 	raw_close(&r);
 }
 
+/* Full of clients, one of which passes as many descriptors as it can, while others are stuck in threads. */
+static void test_descriptors(void)
+{
+	struct rlimit before, limit;
+	struct belayd d;
+
+	if (getrlimit(RLIMIT_NOFILE, &before) < 0)
+		bail_out("no limits");
+	limit = before;
+	limit.rlim_cur = 64;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		bail_out("limits stay as they are");
+	belayd_start(&d, "clients_max = 100\n");
+	(void)setrlimit(RLIMIT_NOFILE, &before);
+	if (prlimit(d.pid, RLIMIT_NOFILE, NULL, &limit) < 0)
+		bail_out("the limits of belayd are not known");
+	ok(limit.rlim_cur >= 2 * 100 + 253 + 64 + (rlim_t)belayd_descriptors(&d),
+	   "belayd raises its limit of descriptors to what it may need: %ju", (uintmax_t)limit.rlim_cur);
+	ok_int(belayd_stop(&d), 0, "belayd leaves cleanly");
+	belayd_remove(&d);
+}
+
 int main(void)
 {
 	struct belayd d;
@@ -122,5 +145,6 @@ int main(void)
 	if (tap_state()->failed > 0)
 		belayd_show_log(&d);
 	belayd_remove(&d);
+	test_descriptors();
 	return done_testing();
 }
