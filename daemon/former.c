@@ -356,6 +356,13 @@ static int wait_for_all(struct wait *w)
 	return r;
 }
 
+/* listen_open() and on_signal() have their own words. */
+static int cannot_wait(int error)
+{
+	qb_log(LOG_ERR, "cannot wait for the clients of the belayd before: %s", strerror(-error));
+	return error;
+}
+
 static int listen_and_wait(struct wait *w)
 {
 	sigset_t stop, before;
@@ -363,7 +370,7 @@ static int listen_and_wait(struct wait *w)
 
 	w->former.client = calloc(w->config->clients_max, sizeof(*w->former.client));
 	if (!w->former.client)
-		return -ENOMEM;
+		return cannot_wait(-ENOMEM);
 	r = listen_open(w->config, &w->former.listen_fd);
 	if (r < 0)
 		return r;
@@ -381,6 +388,8 @@ static int listen_and_wait(struct wait *w)
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	if (r == 0)
 		qb_log(LOG_NOTICE, "no process is left that held locks under the belayd before");
+	else if (r != -ECANCELED)
+		(void)cannot_wait(r);
 	return r;
 }
 
@@ -391,7 +400,9 @@ int former_wait(const struct config *config, int records, struct former *ret_for
 
 	if (r == 0 && w.record_count > 0)
 		r = find_processes(&w);
-	if (r == 0 && w.left > 0)
+	if (r < 0)
+		(void)cannot_wait(r);
+	else if (w.left > 0)
 		r = listen_and_wait(&w);
 	for (uint32_t i = 0; i < w.count; i++)
 		if (w.watch[WATCH_PROCESS + i].fd >= 0)
@@ -399,8 +410,6 @@ int former_wait(const struct config *config, int records, struct former *ret_for
 	free(w.record);
 	free(w.process);
 	free(w.watch);
-	if (r < 0 && r != -ECANCELED)
-		qb_log(LOG_ERR, "cannot wait for the clients of the belayd before: %s", strerror(-r));
 	if (r < 0) {
 		former_done(&w.former, config, "belayd ends");
 		return r;

@@ -75,8 +75,9 @@ int listen_claim(const struct config *config, int *ret_fd)
 /*
  * Whatever stands at the path: no belayd listens there, for we have the lock.
  * A socket that still answers is another program's, and no file is to be lost.
+ * *ret_why is set only if there is more to say than the error does.
  */
-static int remove_stale(const struct sockaddr_un *address)
+static int remove_stale(const struct sockaddr_un *address, const char **ret_why)
 {
 	struct stat st;
 	int fd, r;
@@ -84,8 +85,7 @@ static int remove_stale(const struct sockaddr_un *address)
 	if (lstat(address->sun_path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode)) {
-		qb_log(LOG_ERR, "%s exists and is no socket: remove it, or set socket= in the "
-		       "configuration", address->sun_path);
+		*ret_why = "what stands there is no socket: remove it, or set socket= in the configuration";
 		return -EEXIST;
 	}
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -94,8 +94,7 @@ static int remove_stale(const struct sockaddr_un *address)
 	r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
 	close(fd);
 	if (r != -ECONNREFUSED) {
-		qb_log(LOG_ERR, "another program listens at %s: stop it, or set socket= in the "
-		       "configuration", address->sun_path);
+		*ret_why = "another program listens there: stop it, or set socket= in the configuration";
 		return -EADDRINUSE;
 	}
 	qb_log(LOG_INFO, "removing %s, left behind by a belayd that did not stop by itself",
@@ -119,15 +118,17 @@ static int open_at(const struct config *config, const struct sockaddr_un *addres
 int listen_open(const struct config *config, int *ret_fd)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *why = NULL;
 	int fd, r;
 
 	memcpy(address.sun_path, config->socket, strlen(config->socket));
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	r = fd < 0 ? -errno : remove_stale(&address);
+	r = fd < 0 ? -errno : remove_stale(&address, &why);
 	if (r == 0)
 		r = open_at(config, &address, fd);
 	if (r < 0) {
-		qb_log(LOG_ERR, "cannot listen at %s: %s", address.sun_path, strerror(-r));
+		qb_log(LOG_ERR, "cannot listen at %s: %s", address.sun_path,
+		       why ? why : strerror(-r));
 		if (fd >= 0)
 			close(fd);
 		return r;

@@ -143,17 +143,22 @@ int belayd_stop(struct belayd *d)
 	return belayd_wait(d);
 }
 
-bool belayd_logged(const struct belayd *d, const char *text)
+unsigned belayd_log_lines(const struct belayd *d, const char *text)
 {
 	FILE *log = fopen(d->log, "re");
 	char line[1024];
-	bool found = false;
+	unsigned count = 0;
 
-	while (log && !found && fgets(line, sizeof(line), log))
-		found = strstr(line, text);
+	while (log && fgets(line, sizeof(line), log))
+		count += strstr(line, text) != NULL;
 	if (log)
 		fclose(log);
-	return found;
+	return count;
+}
+
+bool belayd_logged(const struct belayd *d, const char *text)
+{
+	return belayd_log_lines(d, text) > 0;
 }
 
 void belayd_show_log(const struct belayd *d)

@@ -44,6 +44,8 @@ int belayd_stop(struct belayd *d);
 
 /* Is the text in its log? */
 bool belayd_logged(const struct belayd *d, const char *text);
+/* How many lines of its log have that text. */
+unsigned belayd_log_lines(const struct belayd *d, const char *text);
 /* Show the log as TAP diagnostics. */
 void belayd_show_log(const struct belayd *d);
 

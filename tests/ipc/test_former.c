@@ -337,6 +337,33 @@ static void test_stops(void)
 	belayd_remove(&d);
 }
 
+/* What goes wrong while it waits is logged once, too. */
+static void test_no_socket(void)
+{
+	struct belayd d;
+	struct holder h;
+	unsigned errors;
+	int fd;
+
+	belayd_start(&d, NULL);
+	start_holder(&h, &d);
+	kill(d.pid, SIGKILL);
+	belayd_wait(&d);
+	unlink(d.socket);
+	fd = open(d.socket, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		bail_out("no file");
+	close(fd);
+	errors = belayd_log_lines(&d, "belayd: error:");
+	belayd_spawn(&d, NULL);
+	ok_int(belayd_wait(&d), 5, "a file where the socket should be, and somebody to wait for");
+	ok(belayd_logged(&d, "is no socket"), "the log says so");
+	ok_uint(belayd_log_lines(&d, "belayd: error:"), errors + 1, "once");
+	ok_int(records(&d), 1, "the record is kept");
+	end_holder(&h);
+	belayd_remove(&d);
+}
+
 int main(void)
 {
 	test_end_of_holder();
@@ -344,5 +371,6 @@ int main(void)
 	test_names();
 	test_several();
 	test_stops();
+	test_no_socket();
 	return done_testing();
 }

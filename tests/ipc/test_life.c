@@ -68,6 +68,7 @@ static void test_stale(void)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct raw r;
 	char old[128];
+	unsigned errors;
 	int fd;
 
 	belayd_start(&d, NULL);
@@ -84,7 +85,9 @@ static void test_stale(void)
 
 	fd = open(d.socket, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	close(fd);
+	errors = belayd_log_lines(&d, "belayd: error:");
 	ok_int(run(&d, NULL, NULL), 5, "a file where the socket should be");
+	ok_uint(belayd_log_lines(&d, "belayd: error:"), errors + 1, "one failure is one error in the log");
 	ok(belayd_logged(&d, "is no socket"), "the log says so");
 	ok(access(d.socket, F_OK) == 0, "the file is not touched");
 	unlink(d.socket);
@@ -95,6 +98,7 @@ static void test_stale(void)
 		bail_out("no socket");
 	ok_int(run(&d, NULL, NULL), 5, "another program's socket");
 	ok(belayd_logged(&d, "another program listens"), "the log says so");
+	ok_uint(belayd_log_lines(&d, "belayd: error:"), errors + 2, "once");
 	close(fd);
 	belayd_remove(&d);
 }
