@@ -111,6 +111,7 @@ static void on_action(void *context, const struct belay_action *a)
 		break;
 	case BELAY_ACTION_REPLY:
 	case BELAY_ACTION_LOST:
+	case BELAY_ACTION_SYNCED:
 		tell(e, a);
 		break;
 	case BELAY_ACTION_SNAPSHOT:
@@ -127,9 +128,6 @@ static void on_action(void *context, const struct belay_action *a)
 		break;
 	case BELAY_ACTION_RESTART:
 		restart(e, a->incarnation);
-		break;
-	case BELAY_ACTION_SYNCED:
-		tell(e, a);
 		break;
 	case BELAY_ACTION_FROZEN:
 		log_frozen(a->frozen);
@@ -341,10 +339,15 @@ void engine_turn(struct engine *e)
 	e->turn_due = write(e->turn_fd, &one, sizeof(one)) == sizeof(one);
 }
 
+void engine_turn_enter(struct engine *e)
+{
+	e->in_turn = true;
+}
+
 void engine_turn_begin(struct engine *e)
 {
 	assert(!e->in_turn);
-	e->in_turn = true;
+	engine_turn_enter(e);
 }
 
 void engine_turn_end(struct engine *e)
@@ -374,7 +377,7 @@ static void on_quorum(void *context, bool quorate)
 	struct engine *e = context;
 	struct belay_event ev = { .type = BELAY_EVENT_QUORUM, .quorum.quorate = quorate };
 
-	e->in_turn = true;
+	engine_turn_enter(e);
 	qb_log(LOG_INFO, "corosync says: %squorate", quorate ? "" : "not ");
 	(void)engine_step(e, &ev);
 }
@@ -388,7 +391,7 @@ static void on_lost(void *context, int error)
 		reason = "corosync stopped";
 	else if (error == -EEXIST)
 		reason = "another belayd of this node is in the group; stop it first";
-	e->in_turn = true;
+	engine_turn_enter(e);
 	engine_finish(e, ENGINE_GROUP_LOST, reason);
 }
 
@@ -575,7 +578,7 @@ const struct group_info *engine_group_info(const struct engine *e)
 	return &e->group->info;
 }
 
-struct histogram *engine_latency(struct engine *e)
+const struct histogram *engine_latency(const struct engine *e)
 {
 	return outbox_latency(e->outbox);
 }

@@ -115,7 +115,7 @@ bool engine_pressed(const struct engine *e);
 const struct belay_core *engine_core(const struct engine *e);
 const struct group_info *engine_group_info(const struct engine *e);
 void engine_stats(const struct engine *e, struct engine_stats *ret_stats);
-struct histogram *engine_latency(struct engine *e);
+const struct histogram *engine_latency(const struct engine *e);
 
 /* Copy the flight recorder to a new file. 0 or a negative errno. */
 int engine_dump(const struct engine *e, const char *path);

@@ -137,7 +137,7 @@ void engine_on_view(void *context, const struct group_view *view)
 
 	if (e->ending)
 		return;
-	e->in_turn = true;
+	engine_turn_enter(e);
 	for (uint32_t i = 0; i < view->left_count; i++)
 		snapshots_drop(&e->snapshots, view->left[i]);
 	remember_view(e, view);
@@ -257,7 +257,7 @@ void engine_on_message(void *context, uint32_t node, const void *buf, size_t siz
 
 	if (e->ending)
 		return;
-	e->in_turn = true;
+	engine_turn_enter(e);
 	e->messages++;
 	e->message_bytes += size;
 	r = wire_message_type(buf, size, &type);

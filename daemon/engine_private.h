@@ -75,7 +75,7 @@ struct engine {
 	uint64_t timer_us;		/* when the timer goes off; UINT64_MAX: never */
 	int turn_fd;			/* eventfd: readable when a turn has to end */
 	bool turn_due;			/* it is */
-	/* Between engine_turn_begin() and _end(); or the group is telling, up to on_told(). */
+	/* Between engine_turn_begin() or _enter() and _end(). */
 	bool in_turn;
 	bool pressed;			/* as the handler was last told */
 	uint64_t rotate_us;
@@ -91,6 +91,9 @@ struct engine {
 
 /* Step the core, note the event first if @note, and do what the step wished for. */
 int engine_apply(struct engine *e, struct belay_event *event, bool note);
+
+/* The group tells something: the turn that this may begin lasts up to on_told(). */
+void engine_turn_enter(struct engine *e);
 
 /* Stop: on_end() follows from the loop. */
 void engine_finish(struct engine *e, enum engine_end end, const char *reason);
