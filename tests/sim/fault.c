@@ -310,7 +310,7 @@ bool fault_all_well(const struct sim *sim)
 		if (!node_runs(node) || !node->stats.synced || node->stats.frozen || node->quitting)
 			return false;
 		/* The last releases have arrived everywhere. */
-		if (node->stats.locks || node->stats.waiters || node->stats.requests)
+		if (node->stats.locks || node->stats.waiters_replicated || node->stats.requests)
 			return false;
 	}
 	return true;

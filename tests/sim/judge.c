@@ -509,9 +509,9 @@ static void check_silent(struct sim *sim, const struct node *node)
 		sim_fail(sim, "n%u does not serve, long after everything is well", node->id);
 	else if (s->frozen)
 		sim_fail(sim, "n%u is frozen, long after everything is well", node->id);
-	else if (s->locks || s->waiters || s->requests)
+	else if (s->locks || s->waiters_replicated || s->requests)
 		sim_fail(sim, "n%u still has %u locks, %u waiters, %u requests, and no client wants any", node->id,
-			 s->locks, s->waiters, s->requests);
+			 s->locks, s->waiters_replicated, s->requests);
 }
 
 /* (8) Everything is mended and given back: nothing may be left over. */

@@ -373,7 +373,7 @@ static void summary(struct sim *sim)
 		}
 		belay_core_check(n->core);
 		trace(sim, "n%u: %s%s, %u locks, %u waiting, %u requests", i, n->stats.synced ? "synced" : "not synced",
-		      n->stats.frozen ? ", frozen" : "", n->stats.locks_replicated, n->stats.waiters,
+		      n->stats.frozen ? ", frozen" : "", n->stats.locks_replicated, n->stats.waiters_replicated,
 		      n->stats.requests);
 	}
 }
