@@ -148,7 +148,7 @@ static void put_core(struct json_object *to, const struct belay_stats *s)
 	put_u64(resources, "owned_here", s->owned_here);
 	put_u64(to, "locks", s->locks);
 	put_u64(to, "locks_replicated", s->locks_replicated);
-	put_u64(to, "waiters", s->waiters);
+	put_u64(to, "waiters_replicated", s->waiters_replicated);
 	put_u64(to, "requests", s->requests);
 	put_u64(to, "owners", s->owners);
 	counters = put_object(to, "counters");

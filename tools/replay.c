@@ -154,8 +154,8 @@ static void print_end(const struct replay *replay)
 	if (replay->core) {
 		belay_core_stats(replay->core, &stats);
 		printf(", %" PRIu64 " actions, %" PRIu64 " refused; then: place %" PRIu64 ", digest %016" PRIx64
-		       ", %" PRIu32 " locks, %" PRIu32 " waiters, %s", replay->actions, replay->refused,
-		       stats.place, stats.digest, stats.locks, stats.waiters,
+		       ", %" PRIu32 " locks, %" PRIu32 " requests, %s", replay->actions, replay->refused,
+		       stats.place, stats.digest, stats.locks, stats.requests,
 		       stats.synced ? "synced" : "not synced");
 	}
 	printf("\n");

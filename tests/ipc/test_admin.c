@@ -70,7 +70,7 @@ static void test_status(struct raw *r)
 {
 	static const char *const numbers[] = {
 		"node", "expected_votes", "incarnation", "place", "resources.owned",
-		"resources.arbitrated", "locks", "locks_replicated", "waiters", "counters.recalls",
+		"resources.arbitrated", "locks", "locks_replicated", "waiters_replicated", "counters.recalls",
 		"counters.deadlocks", "messages.delivered", "messages.bad",
 		"messages.ops_per_frame", "back_pressure.times", "back_pressure.try_again",
 		"rates.grants_local", "rates.grants_ordered", "rates.recalls", "latency_us.p50",

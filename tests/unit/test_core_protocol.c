@@ -241,7 +241,7 @@ static void test_join(void)
 	(void)ring_run(ring);
 	belay_core_stats(ring_core(ring, 3), &s);
 	ok(s.synced && !s.frozen, "a node that starts anew is synced from a snapshot");
-	ok(s.locks == 40 && s.waiters == 1, "with all locks and waiters");
+	ok(s.locks == 40 && s.waiters_replicated == 1, "with all locks and waiters");
 	ok(ring_agree(ring), "the replicas agree");
 	ok_int(lock_now(ring, at(3, 1), 0, 0, SH, false), -EAGAIN, "it respects them");
 	ok_int(lock_now(ring, at(3, 1), 500, 500, EX, true), 0, "and locks");
