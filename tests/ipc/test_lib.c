@@ -210,31 +210,35 @@ static void *wait_for_lock(void *arg)
 	return NULL;
 }
 
-/* Until somebody waits for the resource: belayd's own word is the event. */
-static void until_waiting(struct belay *belay, unsigned waiters)
-{
-	char want[64], *text;
-
-	snprintf(want, sizeof(want), "\"waiters\":%u,", waiters);
-	for (;;) {
-		text = NULL;
-		if (belay_command(belay, "status", &text) < 0)
-			bail_out("no status");
-		if (strstr(text, want)) {
-			free(text);
-			return;
-		}
-		free(text);
-		usleep(1000);
-	}
-}
-
 static double seconds_since(const struct timespec *then)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
+
+/* Until somebody waits for the resource: no event tells, but belayd does. */
+static void until_waiting(struct belay *belay, unsigned waiters)
+{
+	struct timespec then;
+	char want[64], *text;
+	bool found;
+
+	snprintf(want, sizeof(want), "\"waiters_replicated\":%u,", waiters);
+	clock_gettime(CLOCK_MONOTONIC, &then);
+	for (;;) {
+		text = NULL;
+		if (belay_command(belay, "status", &text) < 0)
+			bail_out("no status");
+		found = strstr(text, want) != NULL;
+		free(text);
+		if (found)
+			return;
+		if (seconds_since(&then) * 1000 > PATIENCE_MS)
+			bail_out("nobody waits for the lock");
+		usleep(1000);
+	}
 }
 
 static void test_timed(struct belay *belay)
