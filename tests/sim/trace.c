@@ -248,8 +248,12 @@ static void trace_reply(struct sim *sim, uint32_t node, const struct belay_actio
 	/* The judges watch the tokens; in a scenario's trace they would only change for no reason. */
 	if (action->result == 0 && action->token != 0 && !sim->options.scenario)
 		snprintf(token, sizeof(token), ", token %" PRIu64, action->token);
-	trace_line(sim, "n%u   reply c%u cookie %" PRIu64 ": %s%s%s", node, action->client, action->cookie,
-		   result_name(action->result), action->held ? ", held" : "", token);
+	if (action->result == 0 && action->token == 0)	/* a test */
+		trace_line(sim, "n%u   reply c%u cookie %" PRIu64 ": %s", node, action->client, action->cookie,
+			   action->held ? "held" : "free");
+	else
+		trace_line(sim, "n%u   reply c%u cookie %" PRIu64 ": %s%s", node, action->client, action->cookie,
+			   result_name(action->result), token);
 }
 
 void trace_action(struct sim *sim, const struct node *node, const struct belay_action *action)
