@@ -109,30 +109,6 @@ static void arbitrate(struct belay_core *c, uint32_t i)
 	}
 }
 
-/* A test meets an owner: the owner answers without giving anything up. */
-static void answer_test(struct belay_core *c, uint32_t i)
-{
-	const struct request *q = request_at(c, i);
-	const struct resource *res = resource_at(c, q->resource);
-	uint32_t lock = table_conflict(c, res, range_of(q->start, q->end),
-				       (enum belay_mode)q->mode, q->owner);
-	struct belay_op op = {
-		.type = BELAY_OP_BUSY,
-		.node = owner_at(c, q->owner)->id.node,
-		.request = q->number,
-	};
-
-	if (lock != 0) {
-		const struct lock *l = lock_at(c, lock);
-
-		op.held = true;
-		op.owner = owner_at(c, l->owner)->id;
-		op.range = range_of(l->start, l->end);
-		op.mode = (enum belay_mode)l->mode;
-	}
-	core_send(c, &op, true, 0, 0, 0);
-}
-
 static void meet_owner(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
@@ -147,7 +123,7 @@ static void meet_owner(struct belay_core *c, uint32_t i)
 	queue_add(c, i, c->place, false);
 	if (q->test) {
 		if (ours)
-			answer_test(c, i);
+			queue_answer(c, i);
 		else
 			queue_confirm(c, i);
 		return;

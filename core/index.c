@@ -13,6 +13,22 @@ uint64_t index_mix(uint64_t a, uint64_t b)
 	return x ^ (x >> 32);
 }
 
+uint64_t index_key(const struct belay_key *key)
+{
+	uint64_t a, b;
+
+	memcpy(&a, key->id, sizeof(a));
+	memcpy(&b, key->id + 8, sizeof(b));
+	return index_mix(index_mix(a, b), key->lockspace);
+}
+
+uint64_t index_owned(const struct belay_key *key, const struct belay_owner *owner)
+{
+	uint64_t h = index_mix(index_key(key), ((uint64_t)owner->node << 32) | owner->client);
+
+	return index_mix(h, owner->key * BELAY_KIND_COUNT + owner->kind);
+}
+
 uint32_t index_node(const struct belay_core *c, uint32_t id)
 {
 	uint32_t low = 0, high = c->node_count;
@@ -160,11 +176,7 @@ void index_owner_release(struct belay_core *c, uint32_t i)
 
 static uint32_t *resource_bucket(const struct belay_core *c, const struct belay_key *key)
 {
-	uint64_t a, b;
-
-	memcpy(&a, key->id, sizeof(a));
-	memcpy(&b, key->id + 8, sizeof(b));
-	return &c->resource_hash[index_mix(index_mix(a, b), key->lockspace) & c->resource_mask];
+	return &c->resource_hash[index_key(key) & c->resource_mask];
 }
 
 uint32_t index_resource(struct belay_core *c, const struct belay_key *key, bool make)

@@ -295,6 +295,9 @@ bool core_serves(const struct belay_core *c);
 
 /* index.c: owners, clients, resources and requests by their names */
 uint64_t index_mix(uint64_t a, uint64_t b);
+uint64_t index_key(const struct belay_key *key);
+/* Of what somebody has on a resource. */
+uint64_t index_owned(const struct belay_key *key, const struct belay_owner *owner);
 uint32_t index_node(const struct belay_core *c, uint32_t id);	/* node_count if unknown */
 uint32_t index_owner(struct belay_core *c, const struct belay_owner *id, bool make);
 void index_owner_release(struct belay_core *c, uint32_t o);	/* frees it when nothing is left */
@@ -374,6 +377,8 @@ void queue_sort(const struct belay_core *c, uint32_t *index, uint32_t count,
 		bool (*less)(const struct belay_core *c, uint32_t a, uint32_t b));
 /* The requester learns whether a parked try or test fails: say so if it is ours to say. */
 void queue_confirm(struct belay_core *c, uint32_t q);
+/* A test meets this node as the owner, who answers without giving anything up. */
+void queue_answer(struct belay_core *c, uint32_t q);
 
 /* Does an overlapping request that stands earlier in the queue go before q? */
 bool queue_goes_first(const struct belay_core *c, const struct resource *r, uint32_t q,

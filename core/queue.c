@@ -43,17 +43,9 @@ static const struct tree_ops by_range = { waiter_link, waiter_less, waiter_updat
 
 static uint64_t queue_hash(const struct belay_core *c, const struct request *q)
 {
-	const struct belay_owner *o = &owner_at(c, q->owner)->id;
-	const struct belay_key *k = &resource_at(c, q->resource)->key;
-	uint64_t a, b, h;
+	uint64_t h = index_owned(&resource_at(c, q->resource)->key, &owner_at(c, q->owner)->id);
 
-	memcpy(&a, k->id, sizeof(a));
-	memcpy(&b, k->id + 8, sizeof(b));
-	h = index_mix(index_mix(a, b), k->lockspace);
-	h = index_mix(h, ((uint64_t)o->node << 32) | o->client);
-	h = index_mix(h, o->key * BELAY_KIND_COUNT + o->kind);
-	h = index_mix(h, q->start);
-	h = index_mix(h, (q->end << 1) | q->mode);
+	h = index_mix(index_mix(h, q->start), (q->end << 1) | q->mode);
 	h = index_mix(h, q->queue);
 	return index_mix(h, ((uint64_t)q->number << 2) | (q->wait ? 2u : 0) | (q->test ? 1u : 0));
 }
@@ -444,6 +436,7 @@ bool queue_release_on_way(const struct belay_core *c, uint32_t i, uint32_t lock)
 	return false;
 }
 
+/* The answer to a try or a test; @holder NULL: nobody is in its way. */
 static void say_busy(struct belay_core *c, uint32_t i, const struct belay_owner *holder,
 		     struct belay_range range, enum belay_mode mode)
 {
@@ -452,14 +445,36 @@ static void say_busy(struct belay_core *c, uint32_t i, const struct belay_owner 
 		.type = BELAY_OP_BUSY,
 		.node = owner_at(c, q->owner)->id.node,
 		.request = q->number,
-		.held = true,
-		.owner = *holder,
-		.range = range,
-		.mode = mode,
+		.held = holder != NULL,
 	};
 
+	if (holder != NULL) {
+		op.owner = *holder;
+		op.range = range;
+		op.mode = mode;
+	}
 	q->confirmed = true;
 	core_send(c, &op, true, 0, 0, 0);
+}
+
+static void say_lock(struct belay_core *c, uint32_t i, uint32_t lock)
+{
+	const struct lock *l = lock_at(c, lock);
+
+	say_busy(c, i, &owner_at(c, l->owner)->id, range_of(l->start, l->end),
+		 (enum belay_mode)l->mode);
+}
+
+void queue_answer(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	uint32_t lock = table_conflict(c, resource_at(c, q->resource), range_of(q->start, q->end),
+				       (enum belay_mode)q->mode, q->owner);
+
+	if (lock != 0)
+		say_lock(c, i, lock);
+	else
+		say_busy(c, i, NULL, range_of(0, 0), BELAY_MODE_SH);
 }
 
 void queue_confirm(struct belay_core *c, uint32_t i)
@@ -494,10 +509,7 @@ void queue_confirm(struct belay_core *c, uint32_t i)
 		return;
 	}
 	if (b.lock != 0) {
-		const struct lock *l = lock_at(c, b.lock);
-
-		say_busy(c, i, &owner_at(c, owner)->id, range_of(l->start, l->end),
-			 (enum belay_mode)l->mode);
+		say_lock(c, i, b.lock);
 	} else {
 		const struct request *e = request_at(c, b.request);
 

@@ -11,14 +11,11 @@
 
 static uint64_t resource_hash(const struct belay_core *c, const struct resource *r)
 {
-	uint64_t a, b, h;
+	uint64_t h;
 
 	if (r->state == BELAY_STATE_UNOWNED)
 		return 0;
-	memcpy(&a, r->key.id, sizeof(a));
-	memcpy(&b, r->key.id + 8, sizeof(b));
-	h = index_mix(index_mix(a, b), r->key.lockspace);
-	h = index_mix(h, r->epoch);
+	h = index_mix(index_key(&r->key), r->epoch);
 	h = index_mix(h, ((uint64_t)r->state << 56) | ((uint64_t)r->backoff << 32) | r->streak);
 	h = index_mix(h, c->node[r->user].id);
 	if (r->state == BELAY_STATE_OWNED || r->state == BELAY_STATE_RECALL)

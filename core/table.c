@@ -69,17 +69,9 @@ static const struct tree_ops by_owner = { owner_link, owner_less, owner_update }
 
 static uint64_t lock_hash(const struct belay_core *c, const struct lock *l)
 {
-	const struct belay_owner *o = &owner_at(c, l->owner)->id;
-	const struct belay_key *k = &resource_at(c, l->resource)->key;
-	uint64_t a, b, h;
+	uint64_t h = index_owned(&resource_at(c, l->resource)->key, &owner_at(c, l->owner)->id);
 
-	memcpy(&a, k->id, sizeof(a));
-	memcpy(&b, k->id + 8, sizeof(b));
-	h = index_mix(index_mix(a, b), k->lockspace);
-	h = index_mix(h, ((uint64_t)o->node << 32) | o->client);
-	h = index_mix(h, o->key * BELAY_KIND_COUNT + o->kind);
-	h = index_mix(h, l->start);
-	return index_mix(h, (l->end << 1) | l->mode);
+	return index_mix(index_mix(h, l->start), (l->end << 1) | l->mode);
 }
 
 static void count_in(struct belay_core *c, const struct lock *l)
