@@ -249,7 +249,7 @@ static void report(const struct wait *w)
 
 /* ---- waiting ---- */
 
-static void settle(struct wait *w, struct process *p, const char *why)
+static void stop_awaiting(struct wait *w, struct process *p, const char *why)
 {
 	char text[96];
 
@@ -272,7 +272,7 @@ static bool connects_anew(struct wait *w, pid_t pid)
 		if (w->process[i].pid != pid)
 			continue;
 		found = true;
-		settle(w, &w->process[i], "has connected anew");
+		stop_awaiting(w, &w->process[i], "has connected anew");
 	}
 	return found;
 }
@@ -310,7 +310,7 @@ static void on_processes(struct wait *w)
 
 		if (watch->fd < 0 || watch->revents == 0)
 			continue;
-		settle(w, &w->process[i], "has ended");
+		stop_awaiting(w, &w->process[i], "has ended");
 		close(watch->fd);
 		watch->fd = -1;
 	}

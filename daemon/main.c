@@ -199,7 +199,7 @@ static void run_in_real_time(void)
 		       strerror(errno));
 }
 
-static void settle(const struct belayd *d)
+static void arrange_process(const struct belayd *d)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 
@@ -480,7 +480,7 @@ static int run(struct belayd *d)
 			return STATUS_START;
 		}
 	}
-	settle(d);
+	arrange_process(d);
 	d->reason = "belayd could not start";
 	d->status = serve(d);
 	say_started(d, ready_fd, d->status);
