@@ -303,7 +303,8 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .user = UINT32_MAX, .streak = UINT32_MAX, .backoff = 31 },
 		},
 		.hex = "424c59470101a100 010200000000000000030400000000000000050000 "
-		       "0000ffffffffffffffffff01ffffffffffffffffff01 0170ffffffff0fffffffffffffffffffffffffffffffffff01 "
+		       "0000ffffffffffffffffff01ffffffffffffffffff01 "
+		       "0170ffffffff0fffffffffffffffffffffffffffffffffff01 "
 		       "0240ffffffff0fffffffff0fffffffff0fffffffffffffffffff01ffffffff0f "
 		       "0360ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffff0fffffffffffff"
 		       "ffffff01ffffffff0fffffffff0f1f",
