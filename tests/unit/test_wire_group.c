@@ -228,7 +228,7 @@ static struct belay_op noise(enum belay_op_type type)
 		.key = { .lockspace = 4, .id = { 5 } }, .range = { 6, 7 },
 		.owner = { .node = 1, .client = 8, .key = 9, .pid = 10, .kind = BELAY_KIND_FLOCK },
 		.epoch = 11, .token = 12, .place = 13, .hash = 14, .incarnation = 15,
-		.limits = { 16, 17, 18, 19 },
+		.limits = { 16, 17, 18, 19, 20, 21, 22 },
 	};
 }
 
