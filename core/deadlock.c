@@ -119,6 +119,18 @@ bool deadlock_closes(struct belay_core *c, uint32_t i)
 	return false;
 }
 
+void deadlock_break(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+	struct belay_range range = range_of(q->start, q->end);
+	uint32_t r = q->resource;
+
+	queue_drop(c, i);
+	c->stats.deadlocks++;
+	request_finish(c, i, -EDEADLK);
+	queue_scan(c, r, range);
+}
+
 void deadlock_resolve(struct belay_core *c, uint32_t r)
 {
 	struct resource *res = resource_at(c, r);
@@ -138,7 +150,7 @@ void deadlock_resolve(struct belay_core *c, uint32_t r)
 			judged = q->queue;
 			if (!deadlock_closes(c, i))
 				continue;
-			queue_break(c, i);
+			deadlock_break(c, i);
 			again = true; /* that used c->scratch, and may have granted */
 		}
 	}

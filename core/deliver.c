@@ -105,7 +105,7 @@ static void arbitrate(struct belay_core *c, uint32_t i)
 		queue_confirm(c, i);
 	} else if (deadlock_closes(c, i)) {
 		stable_duty(c, c->from, c->place);
-		queue_break(c, i);
+		deadlock_break(c, i);
 	}
 }
 

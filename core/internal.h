@@ -365,9 +365,6 @@ uint32_t queue_collect(struct belay_core *c, const struct resource *r, struct be
  * Returns how many resources it has scanned; c->order lists them. */
 void queue_scan_later(struct belay_core *c, uint32_t r);
 uint32_t queue_scan_run(struct belay_core *c);
-/* A queued request closes a circle of waits: fail it, or let it pass if only the queue's
- * order is in its way, as it would with the kernel's own locks. */
-void queue_break(struct belay_core *c, uint32_t q);
 /* Has this node given up, by an op on its way, the lock that is in the request's way? */
 bool queue_release_on_way(const struct belay_core *c, uint32_t q, uint32_t lock);
 void queue_scan_forget(struct belay_core *c);
@@ -386,6 +383,12 @@ bool queue_goes_first(const struct belay_core *c, const struct resource *r, uint
 
 /* deadlock.c: does this queued request close a circle of waits? */
 bool deadlock_closes(struct belay_core *c, uint32_t q);
+/*
+ * Fail a queued request that closes one. Even where only the queue's order is in
+ * its way it must not pass: a node that left may have granted, by releases that only
+ * it delivered, the request that would be passed (S6).
+ */
+void deadlock_break(struct belay_core *c, uint32_t q);
 /* Judge all replicated waits on a resource that has just become known to all. */
 void deadlock_resolve(struct belay_core *c, uint32_t r);
 

@@ -3,7 +3,8 @@
  * Requests that wait on a resource. First come, first served among those that
  * conflict (I6), with one exception that POSIX programs need: a request may
  * pass an earlier one that is itself blocked by a lock of the requester's own
- * owner, for that one could never go first.
+ * owner, for that one could never go first: on no node, not even one that has
+ * left and delivered more of its own (S6).
  *
  * A try or a test that conflicts is parked here too: only the node of the
  * lock in its way knows whether the unlock is on its way already (the
@@ -254,23 +255,6 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
 	}
 }
 
-/* Grant a request that is off the queue, if the limits let it; returns as let_go() does. */
-static bool grant_dropped(struct belay_core *c, uint32_t i)
-{
-	const struct request *q = request_at(c, i);
-
-	if (q->test) {
-		request_finish(c, i, 0);
-		return false;
-	}
-	if (!table_room(c, resource_at(c, q->resource), q->owner, 2)) {
-		c->stats.refused++;
-		request_finish(c, i, -ENOLCK);
-		return true;
-	}
-	return request_grant(c, i);
-}
-
 /*
  * Grant or refuse one queued request that nothing blocks any more. Returns
  * whether others, outside the range that was freed, may go for it.
@@ -284,7 +268,16 @@ static bool let_go(struct belay_core *c, uint32_t i)
 	queue_drop(c, i);
 	if (!local)
 		stable_duty(c, owner_at(c, q->owner)->node, place);
-	return grant_dropped(c, i);
+	if (q->test) {
+		request_finish(c, i, 0);
+		return false;
+	}
+	if (!table_room(c, resource_at(c, q->resource), q->owner, 2)) {
+		c->stats.refused++;
+		request_finish(c, i, -ENOLCK);
+		return true;
+	}
+	return request_grant(c, i);
 }
 
 void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
@@ -350,24 +343,6 @@ void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker
 	 * may wait elsewhere. */
 	if (weaker || waits(c, owner))
 		deadlock_resolve(c, r);
-}
-
-void queue_break(struct belay_core *c, uint32_t i)
-{
-	struct request *q = request_at(c, i);
-	struct belay_range range = range_of(q->start, q->end);
-	struct blocker b = queue_blocker(c, i);
-	uint32_t r = q->resource, owner = q->owner;
-
-	queue_drop(c, i);
-	/* Unless another thread of its process waits, too: then it would only move the circle. */
-	if (b.lock == 0 && !waits(c, owner)) {
-		queue_granted(c, r, owner, grant_dropped(c, i), range);
-		return;
-	}
-	c->stats.deadlocks++;
-	request_finish(c, i, -EDEADLK);
-	queue_scan(c, r, range);
 }
 
 void queue_scan_later(struct belay_core *c, uint32_t r)
