@@ -214,8 +214,6 @@ static void arrange_process(const struct belayd *d)
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	(void)sigaction(SIGHUP, &ignore, NULL);
 	raise_descriptor_limit(&d->config);
-	if (d->config.realtime)
-		run_in_real_time();
 }
 
 /* ---- the engine's handlers ---- */
@@ -228,6 +226,9 @@ static void on_action(void *context, const struct belay_action *action)
 	if (action->type != BELAY_ACTION_SYNCED || d->ready)
 		return;
 	d->ready = true;
+	/* Not before: to load the locks of a cluster is work that others need not wait for. */
+	if (d->config.realtime)
+		run_in_real_time();
 	qb_log(LOG_NOTICE, "serving %s", d->config.socket);
 	notify("READY=1\nSTATUS=serving");
 }
