@@ -15,6 +15,7 @@ struct frame {
 struct member {
 	struct ring *ring;
 	unsigned id;
+	struct belay_core_config config;
 	void *memory;
 	struct belay_core *core;
 	struct belay_op *out;		/* of this turn */
@@ -34,7 +35,6 @@ struct member {
 
 struct ring {
 	unsigned n;
-	struct belay_core_config config;
 	uint64_t now_us;
 	struct member member[RING_NODES + 1];
 	struct frame *head, **tail;
@@ -194,20 +194,27 @@ static void deliver(struct ring *ring, struct frame *f)
 			flush(&ring->member[i]);
 }
 
+bool ring_deliver(struct ring *ring)
+{
+	struct frame *f = ring->head;
+
+	if (f == NULL)
+		return false;
+	ring->head = f->next;
+	if (ring->head == NULL)
+		ring->tail = &ring->head;
+	ring->now_us += 100;
+	deliver(ring, f);
+	f->next = ring->done;
+	ring->done = f;
+	return true;
+}
+
 unsigned ring_run(struct ring *ring)
 {
 	unsigned count = 0;
 
-	while (ring->head != NULL) {
-		struct frame *f = ring->head;
-
-		ring->head = f->next;
-		if (ring->head == NULL)
-			ring->tail = &ring->head;
-		ring->now_us += 100;
-		deliver(ring, f);
-		f->next = ring->done;
-		ring->done = f;
+	while (ring_deliver(ring)) {
 		count++;
 		assert(count < 1000000);
 	}
@@ -261,7 +268,7 @@ static void view(struct ring *ring, const uint32_t *joined, unsigned joined_coun
 
 static void boot(struct member *m)
 {
-	struct belay_core_config config = m->ring->config;
+	struct belay_core_config config = m->config;
 	struct belay_event ev = { .type = BELAY_EVENT_QUORUM };
 
 	config.self = m->id;
@@ -279,21 +286,17 @@ static void boot(struct member *m)
 	(void)step(m, &ev);
 }
 
-struct ring *ring_new(unsigned n, enum belay_stability stability, const struct belay_limits *limits)
+struct belay_core_config ring_config(unsigned n, enum belay_stability stability,
+				     const struct belay_limits *limits)
 {
-	struct ring *ring = calloc(1, sizeof(*ring));
-	uint32_t all[RING_NODES];
-
-	assert(n >= 1 && n <= RING_NODES);
-	ring->n = n;
-	ring->tail = &ring->head;
-	ring->now_us = 1000000;
-	ring->config = (struct belay_core_config){
+	struct belay_core_config config = {
 		.stability = stability,
 		.node_count = n,
 		.limits = {
-			.resources_max = 64, .locks_max = 4096,
-			.waiters_max = 256, .locks_per_owner_max = 1024,
+			.resources_max = 64,
+			.locks_max = 4096,
+			.waiters_max = 256,
+			.locks_per_owner_max = 1024,
 		},
 		.requests_max = 256,
 		.min_hold_us = 2000,
@@ -301,18 +304,39 @@ struct ring *ring_new(unsigned n, enum belay_stability stability, const struct b
 		.claim_streak = 32,
 		.token_base = 1,
 	};
+
+	assert(n >= 1 && n <= RING_NODES);
 	if (limits != NULL)
-		ring->config.limits = *limits;
+		config.limits = *limits;
 	for (unsigned i = 1; i <= n; i++)
-		ring->config.node[i - 1] = all[i - 1] = i;
-	for (unsigned i = 1; i <= n; i++) {
+		config.node[i - 1] = i;
+	return config;
+}
+
+struct ring *ring_new_with(const struct belay_core_config *config)
+{
+	struct ring *ring = calloc(1, sizeof(*ring));
+
+	assert(config->node_count <= RING_NODES);
+	ring->n = config->node_count;
+	ring->tail = &ring->head;
+	ring->now_us = 1000000;
+	for (unsigned i = 1; i <= ring->n; i++) {
 		ring->member[i].ring = ring;
 		ring->member[i].id = i;
+		ring->member[i].config = *config;
 		boot(&ring->member[i]);
 	}
-	view(ring, all, n, NULL, 0);
+	view(ring, config->node, ring->n, NULL, 0);
 	(void)ring_run(ring);
 	return ring;
+}
+
+struct ring *ring_new(unsigned n, enum belay_stability stability, const struct belay_limits *limits)
+{
+	struct belay_core_config config = ring_config(n, stability, limits);
+
+	return ring_new_with(&config);
 }
 
 static void free_frames(struct frame *f)
@@ -339,6 +363,11 @@ struct ring *ring_free(struct ring *ring)
 	}
 	free(ring);
 	return NULL;
+}
+
+struct belay_core_config *ring_node_config(struct ring *ring, unsigned node)
+{
+	return &ring->member[node].config;
 }
 
 struct belay_core *ring_core(struct ring *ring, unsigned node)

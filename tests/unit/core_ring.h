@@ -27,6 +27,12 @@ struct ring_reply {
 
 /* n nodes, ids 1..n, joined and synced. limits NULL: small ones. */
 struct ring *ring_new(unsigned n, enum belay_stability stability, const struct belay_limits *limits);
+/* The same in two steps, for a test that wants another configuration. */
+struct belay_core_config ring_config(unsigned n, enum belay_stability stability,
+				     const struct belay_limits *limits);
+struct ring *ring_new_with(const struct belay_core_config *config);
+/* What a node begins its next life with; self and incarnation are filled in. */
+struct belay_core_config *ring_node_config(struct ring *ring, unsigned node);
 struct ring *ring_free(struct ring *ring);
 struct belay_core *ring_core(struct ring *ring, unsigned node);
 
@@ -53,6 +59,8 @@ void ring_kill(struct ring *ring, unsigned node);
 /* A node that was killed starts anew. */
 void ring_start(struct ring *ring, unsigned node);
 
+/* Deliver one frame, if there is one. */
+bool ring_deliver(struct ring *ring);
 /* Deliver everything that was sent, and what follows from it. Returns frames delivered. */
 unsigned ring_run(struct ring *ring);
 /* Let time pass, with its ticks, and deliver. */
