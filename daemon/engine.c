@@ -20,6 +20,8 @@
 #define ROTATE_US 10000000u
 /* A chunk of a snapshot that the group refused is tried again after this. */
 #define SNAPSHOT_RETRY_US 2000u
+/* While clients wait, so often all nodes are asked whether they live. */
+#define ASK_US 5000000u
 
 /* ---- actions ---- */
 
@@ -195,6 +197,8 @@ int engine_apply(struct engine *e, struct belay_event *event, bool note)
 	if (note)
 		journal_event(e->journal, event);
 	r = belay_core_step(e->core, event, &e->actions);
+	if (event->type == BELAY_EVENT_LOCK && e->ask_us == UINT64_MAX)
+		e->ask_us = e->now_us + ASK_US;
 	if (e->joiner_count > 0)
 		build_snapshots(e);
 	if (e->wish != WISH_NONE)
@@ -235,6 +239,8 @@ static void arm(struct engine *e)
 
 	if (outbox_us < due_us)
 		due_us = outbox_us;
+	if (e->ask_us < due_us)
+		due_us = e->ask_us;
 	if (e->snapshot_retry_us != 0 && e->snapshot_retry_us < due_us)
 		due_us = e->snapshot_retry_us;
 	/* A timer that goes off too early costs less than setting it each turn. */
@@ -254,6 +260,25 @@ static void send_snapshots(struct engine *e)
 		return;
 	if (snapshots_send(&e->snapshots, e->group) < 0)
 		e->snapshot_retry_us = clock_now_us() + SNAPSHOT_RETRY_US;
+}
+
+/*
+ * The core asks only when it misses acknowledgements. A node may also keep a
+ * resource that it should give up, or locks whose holders have let go: the
+ * answers tell patience from a node that hangs.
+ */
+static void ask_all(struct engine *e, uint64_t now_us)
+{
+	struct belay_stats stats;
+
+	if (now_us < e->ask_us)
+		return;
+	belay_core_stats(e->core, &stats);
+	e->ask_us = UINT64_MAX;
+	if (stats.requests == 0 || e->group->info.node_count == 1)
+		return;
+	e->ask_us = now_us + ASK_US;
+	outbox_want_frame(e->outbox, true);
 }
 
 static void tell_pressure(struct engine *e)
@@ -293,6 +318,7 @@ static void end_turn(struct engine *e)
 	if (!e->ending) {
 		if (belay_core_deadline(e->core) <= now_us)
 			(void)engine_apply(e, &tick, true);
+		ask_all(e, now_us);
 		outbox_flush(e->outbox, now_us);
 		send_snapshots(e);
 		tell_pressure(e);
@@ -441,7 +467,7 @@ int engine_new(qb_loop_t *loop, const struct engine_settings *settings,
 	e->settings = *settings;
 	e->handlers = *handlers;
 	e->incarnation = settings->incarnation;
-	e->timer_us = UINT64_MAX;
+	e->timer_us = e->ask_us = UINT64_MAX;
 	e->port = (struct outbox_port){ .send = port_send, .head = port_head, .context = e };
 	e->actions = (struct belay_actions){ .emit = on_action, .context = e };
 	hold_init(&e->hold, settings->hold_bytes_max);
@@ -576,6 +602,13 @@ const struct belay_core *engine_core(const struct engine *e)
 const struct group_info *engine_group_info(const struct engine *e)
 {
 	return &e->group->info;
+}
+
+uint64_t engine_unanswered_us(const struct engine *e, uint32_t node)
+{
+	uint64_t since_us = silence_since(&e->silence, &e->group->info, node);
+
+	return since_us == 0 ? 0 : clock_now_us() - since_us;
 }
 
 const struct histogram *engine_latency(const struct engine *e)

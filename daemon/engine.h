@@ -115,6 +115,8 @@ bool engine_pressed(const struct engine *e);
 const struct belay_core *engine_core(const struct engine *e);
 const struct group_info *engine_group_info(const struct engine *e);
 void engine_stats(const struct engine *e, struct engine_stats *ret_stats);
+/* How long a node that was asked to answer has sent nothing; 0: it owes no answer. */
+uint64_t engine_unanswered_us(const struct engine *e, uint32_t node);
 const struct histogram *engine_latency(const struct engine *e);
 
 /* Copy the flight recorder to a new file. 0 or a negative errno. */

@@ -140,6 +140,8 @@ void engine_on_view(void *context, const struct group_view *view)
 	engine_turn_enter(e);
 	for (uint32_t i = 0; i < view->left_count; i++)
 		snapshots_drop(&e->snapshots, view->left[i]);
+	for (uint32_t i = 0; i < view->left_count; i++)
+		silence_heard(&e->silence, &e->group->info, view->left[i]);
 	remember_view(e, view);
 	apply_view(e, view);
 }
@@ -187,6 +189,8 @@ static void on_frame(struct engine *e, uint32_t node, const void *buf, size_t si
 	}
 	if (node == e->group->info.self && frame.incarnation == e->incarnation)
 		outbox_delivered(e->outbox, ops > 0, clock_now_us());
+	if (node == e->group->info.self && frame.ask)
+		silence_asked(&e->silence, &e->group->info, clock_now_us());
 	remember_message(e, node, 0, buf, size);
 	apply_frame(e, node, 0, UINT32_MAX, buf, size);
 }
@@ -260,6 +264,7 @@ void engine_on_message(void *context, uint32_t node, const void *buf, size_t siz
 	engine_turn_enter(e);
 	e->messages++;
 	e->message_bytes += size;
+	silence_heard(&e->silence, &e->group->info, node);
 	r = wire_message_type(buf, size, &type);
 	if (r < 0)
 		on_bad(e, node, size, r, "it is not one of belay's");

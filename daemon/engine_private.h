@@ -10,6 +10,7 @@
 #include "daemon/hold.h"
 #include "daemon/journal.h"
 #include "daemon/limit.h"
+#include "daemon/silence.h"
 #include "daemon/snapshot.h"
 
 /* What an action asked for that must wait until the step is over. */
@@ -83,6 +84,9 @@ struct engine {
 	bool ending, ended;
 	enum engine_end end;
 	const char *end_reason;
+
+	struct silence silence;
+	uint64_t ask_us;		/* when all are asked whether they live; UINT64_MAX: never */
 
 	uint64_t messages, message_bytes, bad_messages, foreign_messages;
 	uint64_t lingered;

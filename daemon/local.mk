@@ -24,7 +24,8 @@ daemon_libbelayd_a_SOURCES = \
 	daemon/record.c daemon/record.h \
 	daemon/replies.c daemon/replies.h daemon/request.c \
 	daemon/server.c daemon/server.h daemon/server_private.h \
-	daemon/siphash.c daemon/siphash.h daemon/snapshot.c daemon/snapshot.h \
+	daemon/silence.c daemon/silence.h daemon/siphash.c daemon/siphash.h \
+	daemon/snapshot.c daemon/snapshot.h \
 	daemon/status.c daemon/status.h daemon/status_locks.c daemon/stop.c daemon/stop.h
 daemon_libbelayd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS)
 

@@ -15,6 +15,7 @@ struct outbox {
 	uint32_t size, first, count;
 	uint64_t due_us;		/* of the queue; UINT64_MAX if it is empty */
 	uint64_t retry_us;		/* the group is not asked again before; 0: at once */
+	uint64_t refused_us;		/* since when it has taken nothing; 0: it does */
 	bool want_frame, want_ask;
 	uint64_t next_seq;		/* number of the first op queued */
 	/* When the frames under way were sent; a ring, for all have to come back. */
@@ -163,9 +164,12 @@ static int send_frame(struct outbox *o, uint32_t max, uint64_t now_us)
 	int r = o->port->send(o->port->context, o->buf, size);
 
 	if (r == 0) {
+		o->refused_us = 0;
 		note_sent(o, packed, size, now_us);
 	} else {
 		o->stats.again++;
+		if (o->refused_us == 0)
+			o->refused_us = now_us;
 		o->retry_us = now_us + OUTBOX_RETRY_US;
 	}
 	return r;
@@ -220,6 +224,7 @@ void outbox_restart(struct outbox *o, uint64_t now_us)
 	o->next_seq = 1;
 	/* The frames of the former life may still come back; they are not waited for. */
 	o->in_flight = 0;
+	o->refused_us = 0;
 	set_pressure(o, now_us);
 }
 
@@ -233,12 +238,24 @@ bool outbox_empty(const struct outbox *o)
 	return o->count == 0 && !o->want_frame;
 }
 
+static uint64_t undelivered_us(const struct outbox *o, uint64_t now_us)
+{
+	uint64_t since_us = now_us;
+
+	if (o->in_flight > 0)
+		since_us = o->sent_us[o->sent_first];
+	if (o->refused_us != 0 && o->refused_us < since_us)
+		since_us = o->refused_us;
+	return now_us - since_us;
+}
+
 void outbox_stats(const struct outbox *o, uint64_t now_us, struct outbox_stats *ret_stats)
 {
 	*ret_stats = o->stats;
 	ret_stats->queued = o->count;
 	ret_stats->in_flight = o->in_flight;
 	ret_stats->pressed = o->pressure;
+	ret_stats->undelivered_us = undelivered_us(o, now_us);
 	if (o->pressure)
 		ret_stats->pressure_us += now_us - o->pressure_since_us;
 }

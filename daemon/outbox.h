@@ -52,6 +52,9 @@ struct outbox_stats {
 	uint32_t queued;	/* ops, now */
 	uint32_t in_flight;	/* frames with ops, now */
 	bool pressed;		/* clients have to wait, now */
+	/* How long the oldest frame, sent or refused, has not been delivered; acks alone do
+	 * not count once sent. */
+	uint64_t undelivered_us;
 };
 
 struct outbox;

@@ -110,9 +110,18 @@ static void put_cluster(struct json_object *to, const struct group_info *info,
 	put_bool(to, "encrypted", info->encrypted);
 }
 
-static void put_nodes(struct json_object *to, const struct belay_core *core,
+/* Only who serves has to answer; who left cannot. */
+static uint64_t unanswered_us(const struct engine *engine, const struct belay_node_info *node)
+{
+	if (node->standing != BELAY_NODE_MEMBER || !node->synced)
+		return 0;
+	return engine_unanswered_us(engine, node->node);
+}
+
+static void put_nodes(struct json_object *to, const struct engine *engine,
 		      const struct group_info *info)
 {
+	const struct belay_core *core = engine_core(engine);
 	struct json_object *nodes = json_object_new_array();
 	struct belay_node_info node;
 
@@ -126,6 +135,7 @@ static void put_nodes(struct json_object *to, const struct belay_core *core,
 		put_u64(one, "incarnation", node.incarnation);
 		put_u64(one, "delivered", node.seq);
 		put_u64(one, "acknowledged", node.acked);
+		put_u64(one, "unanswered_ms", unanswered_us(engine, &node) / 1000);
 		json_object_array_add(nodes, one);
 	}
 	json_object_object_add(to, "nodes", nodes);
@@ -182,6 +192,7 @@ static void put_messages(struct json_object *to, const struct engine_stats *s)
 	put_quotient(messages, "ops_per_frame", (double)s->outbox.ops, (double)s->outbox.frames);
 	put_u64(messages, "frames_in_flight", s->outbox.in_flight);
 	put_u64(messages, "ops_queued", s->outbox.queued);
+	put_u64(messages, "undelivered_ms", s->outbox.undelivered_us / 1000);
 	put_u64(messages, "unlocks_lingered", s->lingered);
 	pressure = put_object(to, "back_pressure");
 	put_bool(pressure, "now", s->outbox.pressed);
@@ -271,7 +282,7 @@ char *status_text(struct engine *engine, const struct config *config, bool stand
 	engine_stats(engine, &e);
 	put_cluster(to, info, config, standalone);
 	put_core(to, &core);
-	put_nodes(to, engine_core(engine), info);
+	put_nodes(to, engine, info);
 	put_messages(to, &e);
 	put_rates(to, engine, server, rates);
 	put_clients(to, server, config);

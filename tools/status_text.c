@@ -61,6 +61,20 @@ static const char *node_label(struct json_object *node, const char *name_key, ch
 	return buf;
 }
 
+/* So long is no answer still patience: a ring that forms anew takes seconds, too. */
+#define STANDSTILL_MS 5000u
+
+static void wrong_silent(struct wrong *wrong, struct json_object *node)
+{
+	uint64_t ms = json_u64(node, "unanswered_ms");
+	char label[96];
+
+	if (ms >= STANDSTILL_MS)
+		say(wrong, "WRONG", "node %s has not answered for %" PRIu64 " s: its belayd hangs or is "
+		    "stopped (systemctl status belayd there); nothing that needs its agreement is "
+		    "granted", node_label(node, "name", label, sizeof(label)), ms / 1000);
+}
+
 static void wrong_left(struct wrong *wrong, const struct status_view *view, struct json_object *node)
 {
 	bool all = strcmp(json_text(view->status, "stability"), "all") == 0;
@@ -107,6 +121,7 @@ static void wrong_nodes(struct wrong *wrong, const struct status_view *view)
 		else if (strcmp(standing, "member") == 0 && !json_true(node, "synced") && synced)
 			say(wrong, "NOTE", "node %s is still fetching the lock table",
 			    node_label(node, "name", label, sizeof(label)));
+		wrong_silent(wrong, node);
 	}
 }
 
@@ -123,6 +138,10 @@ static void wrong_here(struct wrong *wrong, struct json_object *s)
 		    quorate ? "" : ", once there is quorum");
 	else if (json_true(s, "frozen"))
 		say(wrong, "WRONG", "locking is frozen on this node");
+	if (json_u64(s, "messages.undelivered_ms") >= STANDSTILL_MS)
+		say(wrong, "WRONG", "corosync has delivered nothing of this node's for %" PRIu64 " s: "
+		    "nothing that other nodes must know of is granted here. Look at corosync "
+		    "(corosync-quorumtool -s, its log)", json_u64(s, "messages.undelivered_ms") / 1000);
 	if (json_true(s, "back_pressure.now"))
 		say(wrong, "WRONG", "corosync takes messages more slowly than clients ask, so clients "
 		    "wait: %" PRIu64 " operations are queued", json_u64(s, "messages.ops_queued"));

@@ -81,7 +81,7 @@ static void deliver(struct bus *bus, const struct bus_message *m)
 	for (unsigned i = 0; i < BUS_NODES; i++) {
 		struct bus_node *node = &bus->node[i];
 
-		if (!node->joined)
+		if (!node->joined || node->stopped)
 			continue;
 		if (m->is_view) {
 			node->handlers.on_view(node->handlers.context, view);

@@ -22,6 +22,7 @@ struct bus_node {
 	struct engine *engine;
 	bool joined;
 	bool refuse;			/* send says -EAGAIN */
+	bool stopped;			/* it stands still: hears nothing, says nothing */
 	unsigned sends;			/* tries */
 	/* What its engine said. */
 	bool synced, ended, pressed;

@@ -228,6 +228,47 @@ static void test_pressure(void)
 	bus_free(&bus);
 }
 
+/* ---- others stand still ---- */
+
+static bool second_owes(struct bus *bus) { return engine_unanswered_us(bus->node[0].engine, 2) > 0; }
+static bool second_is_gone(struct bus *bus) { return !bus->first && !second_owes(bus); }
+static bool third_owes(struct bus *bus) { return engine_unanswered_us(bus->node[0].engine, 3) > 0; }
+
+static bool third_has_answered(struct bus *bus) { return !third_owes(bus); }
+
+static void test_standstill(void)
+{
+	struct bus bus;
+
+	start_three(&bus);
+	fill(&bus, 10);
+	bus.node[1].stopped = bus.node[2].stopped = true;
+	(void)bus_lock(&bus.node[0], 6, 4711, 4711, true);
+	ok(bus_run(&bus, second_owes) && bus_run(&bus, third_owes),
+	   "nobody acknowledges a request: it is told who owes an answer");
+	ok(!answered(&bus.node[0]), "and the request waits");
+	ok_uint(engine_unanswered_us(bus.node[0].engine, 1), 0, "this node owes itself none");
+	bus_free(&bus);
+}
+
+/* The third node acknowledges, so nothing is unstable; but the second does not give up what it owns. */
+static void test_owner_stands_still(void)
+{
+	struct bus bus;
+
+	start_three(&bus);
+	(void)bus_lock(&bus.node[1], 5, 1, 1, true);
+	(void)bus_run(&bus, second_answered);
+	(void)bus_run(&bus, agreed);
+	bus.node[1].stopped = true;
+	(void)bus_lock(&bus.node[0], 6, 1, 1, true);
+	ok(bus_run(&bus, second_owes), "an owner that hangs is told from a lock that is held");
+	ok(bus_run(&bus, third_has_answered), "and from a node that lives");
+	bus_stop(&bus, 1);
+	ok(bus_run(&bus, second_is_gone), "when it is gone it owes nothing");
+	bus_free(&bus);
+}
+
 /* ---- bad messages ---- */
 
 static uint64_t bad_of(const struct bus *bus, unsigned index)
@@ -345,6 +386,8 @@ int main(void)
 	test_hold_overflow();
 	test_limits_differ();
 	test_pressure();
+	test_standstill();
+	test_owner_stands_still();
 	test_bad_messages();
 	test_foreign_version();
 	test_ends();

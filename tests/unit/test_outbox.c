@@ -184,6 +184,49 @@ static void test_again(void)
 	outbox_free(n.o);
 }
 
+static uint64_t undelivered_us(const struct near *n)
+{
+	struct outbox_stats stats;
+
+	outbox_stats(n->o, n->now_us, &stats);
+	return stats.undelivered_us;
+}
+
+static void test_standstill(void)
+{
+	struct near n;
+
+	near_init(&n);
+	ok_uint(undelivered_us(&n), 0, "nothing sent, nothing missed");
+	push(&n, 1, 0);
+	outbox_flush(n.o, n.now_us);
+	n.now_us += 3000;
+	push(&n, 1, 0);
+	outbox_flush(n.o, n.now_us);
+	n.now_us += 1000;
+	ok_uint(undelivered_us(&n), 4000, "the oldest frame counts");
+	outbox_delivered(n.o, true, n.now_us);
+	ok_uint(undelivered_us(&n), 1000, "it is delivered: the next one does");
+	outbox_delivered(n.o, true, n.now_us);
+	ok_uint(undelivered_us(&n), 0, "all are");
+	n.far.answer = -EAGAIN;
+	outbox_want_frame(n.o, false);
+	for (unsigned i = 0; i < 5; i++) {
+		outbox_flush(n.o, n.now_us);
+		n.now_us += OUTBOX_RETRY_US;
+	}
+	ok_uint(undelivered_us(&n), 5 * OUTBOX_RETRY_US, "what is refused counts from the first try");
+	n.far.answer = 0;
+	outbox_flush(n.o, n.now_us);
+	ok_uint(undelivered_us(&n), 0, "until it is taken");
+	push(&n, 1, 0);
+	outbox_flush(n.o, n.now_us);
+	n.now_us += 1000;
+	outbox_restart(n.o, n.now_us);
+	ok_uint(undelivered_us(&n), 0, "a new life misses nothing of the old one");
+	outbox_free(n.o);
+}
+
 static void test_pressure(void)
 {
 	struct near n;
@@ -238,6 +281,7 @@ int main(void)
 	test_window();
 	test_acks();
 	test_again();
+	test_standstill();
 	test_pressure();
 	test_restart();
 	return done_testing();

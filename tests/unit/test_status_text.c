@@ -64,6 +64,12 @@ static const char alone[] =
 static const char two_nodes[] =
 	"\"stability\":\"all\",\"nodes\":[{\"node\":2,\"name\":\"n2\",\"standing\":\"left\",\"synced\":false}]";
 
+static const char silent_node[] =
+	"\"nodes\":[{\"node\":3,\"name\":\"n3\",\"standing\":\"member\",\"synced\":true,\"unanswered_ms\":5000}]";
+static const char slow[] =
+	"\"messages\":{\"undelivered_ms\":4999},"
+	"\"nodes\":[{\"node\":3,\"name\":\"n3\",\"standing\":\"member\",\"synced\":true,\"unanswered_ms\":4999}]";
+
 static const struct {
 	const char *more, *want;
 } cases[] = {
@@ -83,6 +89,9 @@ static const struct {
 	{ left_node, "If it has certainly stopped: belay fence-ack 3" },
 	{ two_nodes, "no lock goes from one node to another" },
 	{ unseen_node, "WAITS for node 3, which was not seen yet" },
+	{ "\"messages\":{\"undelivered_ms\":7900}", "WRONG corosync has delivered nothing of this node's for 7 s: " },
+	{ "\"messages\":{\"undelivered_ms\":7900}", "corosync-quorumtool -s" },
+	{ silent_node, "WRONG node 3 (n3) has not answered for 5 s: its belayd hangs or is stopped" },
 	{ alone, "WRONG node 3 (n3) cannot be reached from here" },
 };
 
@@ -127,6 +136,9 @@ int main(void)
 		ok(strstr(text, cases[i].want) != NULL, "says: %s", cases[i].want) || (diag("%s", text), 0);
 		free(text);
 	}
+	text = text_of(slow, NULL, false);
+	ok_str(text, "", "what takes a while is not wrong yet");
+	free(text);
 	text = text_of(alone, &left, false);
 	ok(strstr(text, "fence-ack") == NULL, "who has no quorum must not fence others");
 	free(text);
