@@ -63,6 +63,7 @@ struct belay_lock_holder {
  *   -EUSERS                 belayd has as many clients as its limit allows
  *   -EAGAIN                 belayd does not serve yet: after a crash it first waits for
  *                           the processes that had locks to end, or to connect anew
+ *   -ETIMEDOUT              belayd does not answer for 5 seconds: it hangs or is stopped
  */
 int belay_connect(struct belay **ret_belay, const char *path);
 

@@ -187,8 +187,7 @@ void call_poll(struct belay *belay)
 	take_packet(belay, size);
 }
 
-/* Milliseconds to @deadline, rounded up; 0: it has come. */
-static int time_left(const struct timespec *deadline)
+int time_left(const struct timespec *deadline)
 {
 	struct timespec now;
 	int64_t ns;

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/private.h"
+
+/* A belayd that runs accepts and greets at once; one that is stopped never does. */
+#define GREETING_S 5
 
 /*
  * A byte that is 1 here and 0 in every child: no handler to register, nothing
@@ -38,6 +44,23 @@ static void life_end(struct belay *belay)
 	munmap((void *)(uintptr_t)belay->life, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+/* It sleeps while belayd has too many to accept; the time for that is all that is limited. */
+static int connect_within(int fd, const struct sockaddr_un *address)
+{
+	struct timeval limit = { .tv_sec = GREETING_S };
+	int r = 0;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
+		return -errno;
+	while (r == 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+		if (errno != EINTR)
+			r = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	limit.tv_sec = 0;
+	if (r == 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
+		return -errno;
+	return r;
+}
+
 static int socket_connect(struct belay *belay, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -57,10 +80,7 @@ static int socket_connect(struct belay *belay, const char *path)
 	belay->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (belay->socket < 0)
 		return -errno;
-	while (connect(belay->socket, (struct sockaddr *)&address, sizeof(address)) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return 0;
+	return connect_within(belay->socket, &address);
 }
 
 /* One descriptor for poll loops: a leader may have read the socket empty. */
@@ -96,6 +116,26 @@ static int welcome(struct belay *belay, size_t size)
 	return 0;
 }
 
+/* 0 when there is something to receive. */
+static int await_greeting(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timespec deadline;
+	int r;
+
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
+	deadline.tv_sec += GREETING_S;
+	for (;;) {
+		r = poll(&p, 1, time_left(&deadline));
+		if (r > 0)
+			return 0;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (time_left(&deadline) == 0)
+			return -ETIMEDOUT;
+	}
+}
+
 static int hello(struct belay *belay)
 {
 	struct client_message m = {
@@ -115,6 +155,9 @@ static int hello(struct belay *belay)
 	/* Refused at once and closed: the reason still stands in the socket. */
 	if (size < 0 && errno != EPIPE && errno != ECONNRESET)
 		return -errno;
+	r = await_greeting(belay->socket);
+	if (r < 0)
+		return r;
 	do {
 		size = recv(belay->socket, belay->in, sizeof(belay->in), 0);
 	} while (size < 0 && errno == EINTR);

@@ -85,6 +85,8 @@ void call_close(struct belay *belay, struct call *call);
 struct call *call_find(const struct belay *belay, uint32_t number);
 /* Wait until done, or -ETIMEDOUT at @deadline (CLOCK_MONOTONIC; NULL: never). Drops the mutex meanwhile. */
 int call_wait(struct belay *belay, struct call *call, const struct timespec *deadline);
+/* Milliseconds to @deadline, rounded up; 0: it has come. */
+int time_left(const struct timespec *deadline);
 /* Take @m's number from @call, send it with descriptor @fd (-1: none) and wait. Mutex not held. */
 int call_run(struct belay *belay, struct call *call, enum client_type want,
 	     struct client_message *m, int fd);

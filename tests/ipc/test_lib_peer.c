@@ -63,6 +63,42 @@ static int try_connect(struct peer *peer, void (*run)(struct peer *))
 	return r;
 }
 
+/* Connections that nobody accepts, as many as there is room for; the caller's to close. */
+static unsigned crowd(const struct peer *peer, int *fds, unsigned max)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	unsigned n;
+
+	memcpy(address.sun_path, peer->path, sizeof(peer->path));
+	for (n = 0; n < max; n++) {
+		fds[n] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (connect(fds[n], (struct sockaddr *)&address, sizeof(address)) < 0) {
+			close(fds[n]);
+			break;
+		}
+	}
+	return n;
+}
+
+/* belayd is stopped, as by SIGSTOP: its socket is there, and it does nothing. */
+static void test_connect_in_vain(void)
+{
+	struct peer peer;
+	struct belay *belay = NULL;
+	int fds[64];
+	unsigned n;
+
+	peer_open(&peer);
+	ok_int(belay_connect(&belay, peer.path), -ETIMEDOUT, "a belayd that never greets");
+	n = crowd(&peer, fds, 64);
+	ok(n > 0 && n < 64, "no room for more who wait to be accepted");
+	ok_int(belay_connect(&belay, peer.path), -ETIMEDOUT, "nor is that waited for without end");
+	ok(!belay, "and no connection");
+	while (n > 0)
+		close(fds[--n]);
+	peer_close(&peer);
+}
+
 static void test_connect(void)
 {
 	struct peer peer;
@@ -555,6 +591,7 @@ static void test_cork(void)
 int main(void)
 {
 	test_connect();
+	test_connect_in_vain();
 	test_call();
 	test_order();
 	test_command();
