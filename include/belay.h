@@ -107,7 +107,15 @@ void belay_handle_close(struct belay_handle *handle);
 int belay_lock(struct belay_handle *handle, enum belay_lock_mode mode,
 	       uint64_t start, uint64_t length, uint64_t *ret_token);
 
-/* The same, but -EAGAIN at once (one answer of the cluster) if another owner is in the way. */
+/*
+ * The same, but -EAGAIN at once (one answer of the cluster) if another owner is in the way.
+ *
+ * This and belay_lock_timed() return later than that while the cluster cannot decide: no
+ * quorum; corosync, or the belayd here or of another node, hangs or is stopped. A request that is
+ * under way may have been granted: only the order of the cluster's messages says
+ * whether it was, or was withdrawn first. Who cannot wait for that takes
+ * belay_lock_start(), or ends: the end of the connection withdraws all.
+ */
 int belay_trylock(struct belay_handle *handle, enum belay_lock_mode mode,
 		  uint64_t start, uint64_t length, uint64_t *ret_token);
 
