@@ -15,6 +15,7 @@ tools_belay_SOURCES = \
 	tools/json.c \
 	tools/latency.c \
 	tools/latency.h \
+	tools/limit.c \
 	tools/lock.c \
 	tools/lock.h \
 	tools/lock_options.c \

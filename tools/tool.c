@@ -128,6 +128,9 @@ int tool_connect(const struct tool *tool, struct belay **ret_belay)
 		read_refusal(path, refusal, sizeof(refusal));
 		what = refusal;
 		break;
+	case -ETIMEDOUT:
+		what = TOOL_NO_ANSWER;
+		break;
 	case -EUSERS:
 		what = "belayd has as many clients as clients_max in belay.conf allows";
 		break;
@@ -142,10 +145,15 @@ int tool_connect(const struct tool *tool, struct belay **ret_belay)
 int tool_query(const struct tool *tool, struct belay *belay, const char *text,
 	       struct json_object **ret_json)
 {
+	struct tool_limit *limit;
 	struct json_object *json;
 	char *answer = NULL;
-	int r = belay_command(belay, text, &answer);
+	int r = tool_limit_begin(tool, TOOL_ANSWER_MS, TOOL_UNREACHABLE, TOOL_NO_ANSWER, &limit);
 
+	if (r != TOOL_OK)
+		return r;
+	r = belay_command(belay, text, &answer);
+	tool_limit_end(limit);
 	if (r < 0) {
 		if (answer && *answer)
 			tool_failed(tool, 0, "%s", answer);

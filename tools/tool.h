@@ -48,9 +48,27 @@ int tool_failed(const struct tool *tool, int error, const char *format, ...);
 /* getopt_long() returned '?' or ':'. */
 int tool_bad_option(const struct tool *tool, int got, char **argv);
 
+/* What belayd has to answer to within this, if it runs. */
+#define TOOL_ANSWER_MS 10000u
+#define TOOL_NO_ANSWER "belayd does not answer: it hangs or is stopped; see systemctl status belayd"
+
+/*
+ * limit.c: from here to the end, the program waits @ms at most; then it says @text and ends
+ * with @status. 0, or the exit status. No other thread of the program may hold anything that
+ * matters.
+ */
+struct tool_limit;
+int tool_limit_begin(const struct tool *tool, uint64_t ms, int status, const char *text,
+		     struct tool_limit **ret_limit);
+/* The answer has come in time. */
+void tool_limit_end(struct tool_limit *limit);
+
 /* 0, or the exit status. */
 int tool_connect(const struct tool *tool, struct belay **ret_belay);
-/* Run a command of belayd and read its answer. 0, or the exit status. */
+/*
+ * Run a command of belayd and read its answer. 0, or the exit status; if no answer comes,
+ * the program ends.
+ */
 int tool_query(const struct tool *tool, struct belay *belay, const char *text,
 	       struct json_object **ret_json);
 /* The same, with a connection of its own. */

@@ -283,6 +283,19 @@ if command -v script >/dev/null; then
 else
 	skip "a person is asked" "no script(1)"
 fi
+
+# ---- belayd hangs ----
+
+watched_in_vain() { # its answers come, and then do not
+	local line
+	exec {watch}< <(exec "$belay" status --watch 0.1 2>&1)
+	read -r -t 30 -u "$watch" line && kill -STOP "$daemon" && timeout 60 cat <&"$watch"
+}
+check "a belayd that stops answering" gives 0 'status: belayd does not answer: it hangs' watched_in_vain
+check "one that does not from the start" gives 3 'belayd does not answer: it hangs' timeout 60 "$belay" status
+kill -CONT "$daemon"
+check "it goes on" gives 0 '' "$belay" status
+
 stop_daemon TERM
 check "and of one that does not, and has lost its beginning" gives 0 'events' "$belay" replay --events "$dir/journal"
 check "a core cannot start in the middle" gives 4 'overwritten' "$belay" replay "$dir/journal"

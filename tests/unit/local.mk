@@ -40,8 +40,8 @@ tests_unit_test_group_local_LDADD = $(PORTS_LIBS)
 check_PROGRAMS += tests/unit/test_tool_options
 TESTS += tests/unit/test_tool_options
 tests_unit_test_tool_options_SOURCES = tests/unit/test_tool_options.c \
-	tools/bench_options.c tools/json.c tools/latency.c tools/lock_options.c tools/parse.c tools/tool.c
-tests_unit_test_tool_options_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+	tools/bench_options.c tools/json.c tools/latency.c tools/limit.c tools/lock_options.c tools/parse.c tools/tool.c
+tests_unit_test_tool_options_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -pthread
 tests_unit_test_tool_options_LDADD = lib/libbelay.la wire/libbelaywire.a $(JSONC_LIBS)
 
 check_LIBRARIES += tests/unit/libcorering.a
