@@ -16,6 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* What deciding, or withdrawing a request, may take beyond the time that was given. */
+#define DECISION_MS 3000u
+
 struct held {
 	struct belay *belay;
 	struct belay_handle *handle;
@@ -70,7 +73,7 @@ static int open_name(const struct tool *tool, const struct lock_options *o, stru
 	}
 }
 
-static int open_resource(const struct tool *tool, const struct lock_options *o, struct held *held)
+static int guess(const struct tool *tool, const struct lock_options *o, struct held *held)
 {
 	struct stat st;
 
@@ -84,6 +87,18 @@ static int open_resource(const struct tool *tool, const struct lock_options *o, 
 	if (strchr(o->resource, '/') || o->fcntl)
 		return tool_failed(tool, -errno, "%s: no file (--name takes it as a name)", o->resource);
 	return open_name(tool, o, held);
+}
+
+static int open_resource(const struct tool *tool, const struct lock_options *o, struct held *held)
+{
+	struct tool_limit *limit;
+	int status = tool_limit_begin(tool, TOOL_ANSWER_MS, TOOL_UNREACHABLE, TOOL_NO_ANSWER, &limit);
+
+	if (status != TOOL_OK)
+		return status;
+	status = guess(tool, o, held);
+	tool_limit_end(limit);
+	return status;
 }
 
 /* "Busy" has a status of its own, which may be that of success. */
@@ -236,6 +251,30 @@ static int run_command(const struct tool *tool, const struct lock_options *o, st
 	return status;
 }
 
+/*
+ * Only the order of the cluster says whether a request was granted before its
+ * time was over, and there may be no order for long. Who has given a time wants
+ * an end: that of the connection withdraws the request, whatever has become of it.
+ */
+static int take_in_time(const struct tool *tool, const struct lock_options *o, struct held *held)
+{
+	struct tool_limit *limit;
+	char text[512];
+	int status;
+
+	if (!o->try && !o->timed)
+		return take(tool, o, held);
+	(void)snprintf(text, sizeof(text), "%.300s: belayd cannot decide whether the lock is free: see "
+		       "belay status", o->resource);
+	status = tool_limit_begin(tool, (o->try ? 0 : (uint64_t)o->wait_ms) + DECISION_MS,
+				  TOOL_UNDECIDED, text, &limit);
+	if (status != TOOL_OK)
+		return status;
+	status = take(tool, o, held);
+	tool_limit_end(limit);
+	return status;
+}
+
 static int run(const struct tool *tool, int argc, char **argv)
 {
 	struct lock_options o;
@@ -251,7 +290,7 @@ static int run(const struct tool *tool, int argc, char **argv)
 		return status;
 	status = open_resource(tool, &o, &held);
 	if (status == TOOL_OK) {
-		status = take(tool, &o, &held);
+		status = take_in_time(tool, &o, &held);
 		if (held.got)
 			status = run_command(tool, &o, &held);
 		belay_handle_close(held.handle);
@@ -281,6 +320,7 @@ const struct subcommand command_lock = {
 	"                       warn; default term\n\n"
 	"The command finds the fencing token of the lock in BELAY_TOKEN.\n"
 	"Exit status: the command's; 1 busy, 2 wrong usage, 3 belayd unreachable,\n"
-	"4 other failure, or the lock was lost.\n",
+	"4 other failure, or the lock was lost, 5 with -n or -w: not decided in that time\n"
+	"and 3 seconds more, and withdrawn.\n",
 	.run = run,
 };

@@ -19,6 +19,7 @@ enum tool_exit {
 	TOOL_USAGE,
 	TOOL_UNREACHABLE,	/* belayd does not answer */
 	TOOL_FAILED,		/* anything else */
+	TOOL_UNDECIDED,		/* the cluster cannot say whether a lock is free */
 };
 
 struct tool {

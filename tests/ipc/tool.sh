@@ -286,6 +286,19 @@ fi
 
 # ---- belayd hangs ----
 
+holder
+"$belay" lock held -w 4 true 2>"$dir/undecided" &
+waiter=$!
+check "another waits, not for ever" eventually gives 0 '1 waiting' "$belay" locks held
+kill -STOP "$daemon"
+wait "$waiter"
+is $? 5 "its time is over while belayd cannot say whether the lock is free"
+check "it says so" grep -q 'held: belayd cannot decide whether the lock is free: see belay status' "$dir/undecided"
+kill -CONT "$daemon"
+check "its request is withdrawn" eventually gives 0 '^1 held, 0 waiting' "$belay" locks held
+kill -TERM "$command_pid"
+wait "$holder"
+
 watched_in_vain() { # its answers come, and then do not
 	local line
 	exec {watch}< <(exec "$belay" status --watch 0.1 2>&1)
