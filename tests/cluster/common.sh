@@ -86,4 +86,9 @@ busy() {
 	free "$@"
 	[ $? -eq 1 ]
 }
+# not_granted NODE NAME OPTION...: 1, busy; or 5, the cluster cannot decide now.
+not_granted() {
+	belay "$1" lock "$2" -x "${@:3}" -- true
+	case $? in 1 | 5) ;; *) return 1 ;; esac
+}
 status() { belay "$1" status --json; }

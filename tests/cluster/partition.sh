@@ -19,12 +19,9 @@ check "the two keep it" bed wait-quorate 2 1 2
 check "the majority still holds what it held" busy 2 majority
 check "it grants new locks" free 2 new
 check "but not what the minority holds" busy 1 minority
-times_out() {
-	belay "$1" lock "$2" -x -w 1 -- true
-	[ $? -eq 1 ]
-}
-check "the minority grants nothing" times_out 3 new
-check "not even what only node 3 has used" times_out 3 idle
+check "the minority grants nothing" not_granted 3 new -w 1
+check "nor does it make anybody wait who does not want to" not_granted 3 new -n
+check "not even what only node 3 has used" not_granted 3 idle -w 1
 
 check "the cut heals" bed heal
 check "all three are quorate" bed wait-quorate 3 1 2 3

@@ -22,6 +22,8 @@ check "one that both used is not given out: node 2 may have it" ask c 1 both
 check "it waits" waits c
 check "nor is a lock that nobody ever had" ask d 1 never-used
 check "it waits" waits d
+check "whoever waits a second for it does not wait longer" not_granted 1 both -w 1
+check "whoever does not wait for it does not wait" not_granted 1 both -n
 check "an operator has seen that node 2 is off" belay 1 fence-ack --yes 2
 check "who waited has it" has b
 check "so have the others" eval 'has c && has d'
