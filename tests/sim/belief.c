@@ -162,7 +162,8 @@ static void check_exclusion(struct sim *sim, uint32_t owner, uint32_t key, uint3
 		if (!o->used || !o->believes || i == owner)
 			continue;
 		if (holds_conflict(o->held[key][atom], me->held[key][atom]))
-			sim_fail(sim, "two owners: n%u client %u key %u and n%u client %u key %u both hold r%u atom %u, %s and %s",
+			sim_fail(sim, "two owners: n%u client %u key %u and n%u client %u key %u "
+				 "both hold r%u atom %u, %s and %s",
 				 me->id.node, me->id.client, (unsigned)me->id.key,
 				 o->id.node, o->id.client, (unsigned)o->id.key, key, atom,
 				 me->held[key][atom] == HOLD_EX ? "exclusive" : "shared",

@@ -290,7 +290,8 @@ void cpg_network_changed(struct sim *sim)
 	sim->reform++;
 	for (uint32_t c = 0; c <= SIM_NODES; c++)
 		sim_due(sim, sim->temper.fixed_gap_us ? sim->temper.fixed_gap_us :
-			sim->temper.gap_us + random_below(&sim->random, sim->temper.gap_us), DUE_REFORM, c, sim->reform);
+			sim->temper.gap_us + random_below(&sim->random, sim->temper.gap_us),
+			DUE_REFORM, c, sim->reform);
 }
 
 /* ---- a new ring ---- */

@@ -411,9 +411,9 @@ static void check_passed(struct sim *sim, const struct node *node, const struct 
 	const struct owner *o = &sim->owner[granted->owner];
 
 	if (granted->passed_us != 0 && granted->unlocked == 0)
-		sim_fail(sim, "n%u client %u gets r%u [%u,%u], but n%u client %u got past it at %" PRIu64 "us", node->id,
-			 o->id.client, granted->key, granted->first, granted->last, granted->passed_node,
-			 granted->passed_client, granted->passed_us);
+		sim_fail(sim, "n%u client %u gets r%u [%u,%u], but n%u client %u got past it at %" PRIu64 "us",
+			 node->id, o->id.client, granted->key, granted->first, granted->last,
+			 granted->passed_node, granted->passed_client, granted->passed_us);
 }
 
 void judge_closed(struct sim *sim)

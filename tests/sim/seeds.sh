@@ -14,7 +14,11 @@ jobs=$(nproc)
 tmp=$(mktemp -d) || bail_out "no temporary directory"
 trap 'rm -rf "$tmp"' EXIT
 
-worlds() { "$sim" --seeds "1..$1" --jobs "$jobs" --tally "${@:2}" >"$tmp/out" || { tail -n 100 "$tmp/out"; return 1; }; }
+worlds() {
+	"$sim" --seeds "1..$1" --jobs "$jobs" --tally "${@:2}" >"$tmp/out" && return
+	tail -n 100 "$tmp/out"
+	return 1
+}
 count() { awk -v name="$1" '$1 == name { print $2 }' "$tmp/out"; }
 
 check "$seeds worlds of 2 to 5 nodes" worlds "$seeds"

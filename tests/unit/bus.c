@@ -179,7 +179,10 @@ static void on_end(void *context, enum engine_end end, const char *reason)
 struct engine_settings bus_settings(unsigned index)
 {
 	return (struct engine_settings){
-		.limits = { .resources_max = 65536, .locks_max = 262144, .waiters_max = 65536, .locks_per_owner_max = 65536 },
+		.limits = {
+			.resources_max = 65536, .locks_max = 262144,
+			.waiters_max = 65536, .locks_per_owner_max = 65536,
+		},
 		.requests_max = 65536,
 		.min_hold_us = 1000, .idle_us = 60000000, .claim_streak = 32,
 		.incarnation = 1000 * (index + 1), .token_base = 1,

@@ -117,7 +117,7 @@ static void test_published_waits(void)
 			(void)ring_lock(ring, ofd(n, 2, k), n, 0, 0, SH, true, n * EACH + k);
 	}
 	ring_pass(ring, 500 * MS);
-	ok_uint(stats(ring, 1).waiters_replicated, NODES * EACH, "waits of all nodes get known to all, above waiters_max");
+	ok_uint(stats(ring, 1).waiters_replicated, NODES * EACH, "all know the waits of all, above waiters_max");
 	ok_alike(ring, NODES);
 	ok_int(lock_now(ring, ofd(2, 3, 0), 1, 0, SH, true), -ENOLCK, "one more wait is refused");
 	for (unsigned n = 1; n <= NODES; n++)

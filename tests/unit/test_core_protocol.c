@@ -213,7 +213,8 @@ static void test_owner_left(void)
 	(void)ring_lock(ring, at(1, 1), 1, 50, 50, EX, true, 1);
 	ring_pass(ring, 50 * MS);
 	ok_int(result(ring, 1), 1, "an owner that left keeps all of its resource");
-	ok_int(lock_now(ring, at(1, 2), 60, 60, EX, false), 1, "with two nodes nothing ordered is believed before the fence");
+	ok_int(lock_now(ring, at(1, 2), 60, 60, EX, false), 1,
+	       "with two nodes nothing ordered is believed before the fence");
 	(void)ring_fence(ring, 1, 2);
 	ring_pass(ring, 50 * MS);
 	ok_int(result(ring, 1), 0, "the fence frees it");
