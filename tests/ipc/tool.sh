@@ -287,7 +287,7 @@ fi
 # ---- belayd hangs ----
 
 holder
-"$belay" lock held -w 4 true 2>"$dir/undecided" &
+timeout 60 "$belay" lock held -w 4 true 2>"$dir/undecided" &
 waiter=$!
 check "another waits, not for ever" eventually gives 0 '1 waiting' "$belay" locks held
 kill -STOP "$daemon"
