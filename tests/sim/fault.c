@@ -124,7 +124,7 @@ static bool strike(struct sim *sim, struct node *node, enum fault fault)
 	case FAULT_COUNT:
 		break;
 	}
-	assert(!"no such fault");
+	assert(false && "no such fault");
 	return false;
 }
 
@@ -186,7 +186,7 @@ void fault_repair(struct sim *sim, uint32_t id, uint32_t what)
 		break;
 	case FAULT_BUSY:
 	case FAULT_COUNT:
-		assert(!"nothing to repair");
+		assert(false && "nothing to repair");
 	}
 }
 

@@ -128,7 +128,7 @@ static void next_stage(struct sim *sim)
 		trace(sim, "==== end ====");
 		break;
 	case STAGE_CHAOS:
-		assert(!"the chaos comes first");
+		assert(false && "the chaos comes first");
 	}
 }
 
@@ -200,7 +200,7 @@ static void dispatch(struct sim *sim, const struct due_event *due)
 		next_stage(sim);
 		break;
 	case DUE_COUNT:
-		assert(!"no such event");
+		assert(false && "no such event");
 	}
 }
 
