@@ -19,6 +19,5 @@ core_libbelaycore_a_SOURCES = \
 	core/snapshot.c \
 	core/stable.c \
 	core/table.c \
-	core/tree.c \
 	core/tree.h \
 	core/types.h

@@ -40,7 +40,7 @@ static void waiter_update(const struct belay_core *c, uint32_t i)
 	q->max_end = max;
 }
 
-static const struct tree_ops by_range = { waiter_link, waiter_less, waiter_update };
+TREE(waiters, waiter_link, waiter_less, waiter_update)
 
 static uint64_t queue_hash(const struct belay_core *c, const struct request *q)
 {
@@ -60,7 +60,7 @@ void queue_add(struct belay_core *c, uint32_t i, uint64_t order, bool local)
 	q->queue = order;
 	q->local = local;
 	q->state = REQUEST_QUEUED;
-	tree_insert(c, &by_range, &r->waiters, i);
+	waiters_insert(c, &r->waiters, i);
 	r->waiting++;
 	owner_at(c, q->owner)->waiting++;
 	if (!q->wait)
@@ -88,7 +88,7 @@ void queue_drop(struct belay_core *c, uint32_t i)
 	} else {
 		list_drop(c, &c->local_waits, i);
 	}
-	tree_remove(c, &by_range, &r->waiters, i);
+	waiters_remove(c, &r->waiters, i);
 	r->waiting--;
 	owner_at(c, q->owner)->waiting--;
 	if (!q->wait)

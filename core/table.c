@@ -45,7 +45,7 @@ static void range_update(const struct belay_core *c, uint32_t i)
 	l->max_end = max;
 }
 
-static const struct tree_ops by_range = { range_link, range_less, range_update };
+TREE(by_range, range_link, range_less, range_update)
 
 static struct link *owner_link(const struct belay_core *c, uint32_t i)
 {
@@ -65,7 +65,7 @@ static void owner_update(const struct belay_core *c, uint32_t i)
 	(void)i;
 }
 
-static const struct tree_ops by_owner = { owner_link, owner_less, owner_update };
+TREE(by_owner, owner_link, owner_less, owner_update)
 
 static uint64_t lock_hash(const struct belay_core *c, const struct lock *l)
 {
@@ -113,8 +113,8 @@ uint32_t table_add(struct belay_core *c, uint32_t r, uint32_t owner, struct bela
 		lock_at(c, l->owner_next)->owner_prev = i;
 	o->locks = i;
 	o->held++;
-	tree_insert(c, &by_range, mode == BELAY_MODE_EX ? &res->ex : &res->sh, i);
-	tree_insert(c, &by_owner, &res->by_owner, i);
+	by_range_insert(c, mode == BELAY_MODE_EX ? &res->ex : &res->sh, i);
+	by_owner_insert(c, &res->by_owner, i);
 	res->locks++;
 	if (res->state == BELAY_STATE_ARB)
 		count_in(c, l);
@@ -127,8 +127,8 @@ void table_remove(struct belay_core *c, uint32_t i)
 	struct resource *res = resource_at(c, l->resource);
 	struct owner *o = owner_at(c, l->owner);
 
-	tree_remove(c, &by_range, l->mode == BELAY_MODE_EX ? &res->ex : &res->sh, i);
-	tree_remove(c, &by_owner, &res->by_owner, i);
+	by_range_remove(c, l->mode == BELAY_MODE_EX ? &res->ex : &res->sh, i);
+	by_owner_remove(c, &res->by_owner, i);
 	res->locks--;
 	if (res->state == BELAY_STATE_ARB)
 		count_out(c, l);
@@ -362,10 +362,10 @@ bool table_set(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_ra
 bool table_clear(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
 {
 	struct resource *res = resource_at(c, r);
-	bool any = false;
+	bool any = false, last = false;
 	uint32_t i;
 
-	while ((i = table_first(c, res, owner, range.start)) != 0) {
+	while (!last && (i = table_first(c, res, owner, range.start)) != 0) {
 		const struct lock *l = lock_at(c, i);
 
 		if (l->start > range.end)
@@ -376,6 +376,7 @@ bool table_clear(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_
 			c->stats.refused++;
 			return any;
 		}
+		last = l->end >= range.end;
 		carve(c, i, range);
 		any = true;
 	}
