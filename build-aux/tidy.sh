@@ -82,6 +82,15 @@ layered() {
 	nothing "$bad"
 }
 
+# What no fragment names is neither built, nor run, nor distributed.
+named() {
+	local names
+	names=$(build "$1" | xargs -r cat)
+	nothing "$({ sources "$1"; files "$1" sh map; } | while read -r f; do
+		grep -qw -- "${f##*/}" <<<"$names" || echo "${f#"$1"/} stands in no local.mk"
+	done)"
+}
+
 # Headers of core/ and wire/ never bring in a clock, a thread or the system.
 sober_includes() {
 	nothing "$({ sources "$1/core"; sources "$1/wire"; } | xargs -r grep -nE '^#include <' |
@@ -104,8 +113,13 @@ mkdir -p "$tmp/bad/core" "$tmp/bad/wire" "$tmp/good/core" "$tmp/bad/scripts"
 	printf '\t%0120d\n' 0
 } >"$tmp/bad/core/bad.c"
 
+{
+	echo '# SPDX-License-Identifier: GPL-2.0-or-later'
+	echo 'x_SOURCES = core/good.c'
+} >"$tmp/good/core/local.mk"
+
 for rule in short_functions short_files short_lines no_doubts licensed no_strange_paths \
-	no_trailing_blanks layered sober_includes; do
+	no_trailing_blanks named layered sober_includes; do
 	refuse "$rule finds a planted fault" $rule "$tmp/bad"
 	check "$rule accepts innocent code" $rule "$tmp/good"
 	check "$rule" $rule "$top_srcdir"

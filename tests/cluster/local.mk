@@ -7,7 +7,10 @@ CLUSTER_TESTS += \
 	tests/cluster/join.sh \
 	tests/cluster/mutex.sh \
 	tests/cluster/partition.sh \
-	tests/cluster/restart.sh
+	tests/cluster/pause.sh \
+	tests/cluster/refused.sh \
+	tests/cluster/restart.sh \
+	tests/cluster/two_node.sh
 EXTRA_DIST += $(CLUSTER_TESTS) tests/cluster/bed tests/cluster/common.sh
 
 check_PROGRAMS += tests/cluster/group_probe
