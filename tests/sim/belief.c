@@ -513,6 +513,7 @@ void belief_new_life(struct sim *sim, struct node *node)
 		if (!q->used || q->orphan || sim->owner[q->owner].id.node != node->id)
 			continue;
 		q->order = 0;
+		q->sent = false;
 		/* It was passed because it had been refused, perhaps, and nobody could say so any more. */
 		q->passed_us = 0;
 		q->delivered = 0;

@@ -49,6 +49,7 @@ int client_lock(struct sim *sim, struct node *node, struct client *client, uint3
 
 	ask.owner = owner;
 	ask.cookie = ++client->cookie;
+	ask.number = ++node->request_last;
 	q = belief_invoke(sim, &ask);
 	if (!q)
 		return -ENOLCK;
@@ -60,6 +61,7 @@ int client_lock(struct sim *sim, struct node *node, struct client *client, uint3
 	sim->tally.waits += ask.wait;
 	r = node_step(sim, node, &event);
 	if (r < 0 && !sim_failed(sim)) {
+		node->request_last--;
 		sim->owner[owner].pending--;
 		request_drop(sim, q);
 		if (r != -ENOLCK || !sim->temper.small_limits)

@@ -14,6 +14,8 @@
 #define KEEP_SLACK_US 30000
 /* What the core's token clock jumps when a life is over. */
 #define JUMP_US 4000000
+/* One ordered event in so many is followed by a look at what departed nodes hold; a view is always. */
+#define DEPARTED_PLACES 32
 
 static uint64_t op_order(const struct message *message, uint32_t op)
 {
@@ -43,29 +45,24 @@ static bool asks_for(const struct sim *sim, const struct request *q, const struc
 	const struct owner *o = &sim->owner[q->owner];
 	struct belay_range range = sim_range(q->first, q->last);
 
-	return q->used && !q->orphan && q->number == 0 && q->key == sim_key(&op->key) &&
-	       o->id.node == op->owner.node && o->id.client == op->owner.client && o->id.key == op->owner.key &&
-	       o->id.kind == op->owner.kind && range.start == op->range.start && range.end == op->range.end &&
-	       q->mode == op->mode && q->wait == op->wait && q->test == op->test;
+	return q->key == sim_key(&op->key) && o->id.node == op->owner.node && o->id.client == op->owner.client &&
+	       o->id.key == op->owner.key && o->id.kind == op->owner.kind && range.start == op->range.start &&
+	       range.end == op->range.end && q->mode == op->mode && q->wait == op->wait && q->test == op->test;
 }
 
+/* What a node asks for, a client has asked for. */
 void judge_sent(struct sim *sim, struct node *node, const struct belay_op *op)
 {
+	struct request *q;
+
 	if (op->type != BELAY_OP_REQ && op->type != BELAY_OP_WAITING)
 		return;
-	if (sim_key(&op->key) == SIM_NONE)
-		sim_fail(sim, "n%u sends a request for a resource nobody asked for", node->id);
-	if (request_numbered(sim, node->id, node->incarnation, op->request))
+	q = request_numbered(sim, node->id, node->incarnation, op->request);
+	if (!q || !asks_for(sim, q, op)) {
+		sim_fail(sim, "n%u sends request %u, which no client made", node->id, op->request);
 		return;
-	for (uint32_t i = 0; i < sim->request_top; i++) {
-		struct request *q = &sim->request[i];
-
-		if (asks_for(sim, q, op) && sim->owner[q->owner].incarnation == node->incarnation) {
-			q->number = op->request;
-			return;
-		}
 	}
-	sim_fail(sim, "n%u sends request %u, which no client made", node->id, op->request);
+	q->sent = true;
 }
 
 void judge_ordered(struct sim *sim, struct message *message)
@@ -232,6 +229,42 @@ static void note_stable(struct sim *sim, struct node *node)
 			node->evidence[k].majority = node->incarnation;
 }
 
+/* Pieces of files that the table of @node says are held by owners of @of. */
+static uint32_t held_by(const struct node *node, uint32_t of)
+{
+	struct belay_cursor cursor = { 0 };
+	struct belay_lock_info info;
+	uint32_t held = 0, first, last;
+
+	while (belay_core_locks_next(node->core, &cursor, &info) == 1) {
+		if (info.waiting || info.owner.node != of)
+			continue;
+		sim_atoms(&info.range, &first, &last);
+		held += last - first + 1;
+	}
+	return held;
+}
+
+/* (4) What a departed node holds stays until its life is over. */
+static void check_departed(struct sim *sim, struct node *node)
+{
+	struct belay_node_info info;
+
+	for (uint32_t i = 0; belay_core_node(node->core, i, &info); i++) {
+		struct departed *d = &node->departed[info.node];
+		uint32_t held;
+
+		if (info.standing != BELAY_NODE_LEFT) {
+			d->incarnation = 0;
+			continue;
+		}
+		held = held_by(node, info.node);
+		if (d->incarnation == info.incarnation && d->own_incarnation == node->incarnation && held < d->held)
+			sim_fail(sim, "n%u: n%u has left and is not fenced, but what it held got less", node->id, info.node);
+		*d = (struct departed){ info.incarnation, node->incarnation, held };
+	}
+}
+
 void judge_after(struct sim *sim, struct node *node, const struct ordered *o, const struct judge_before *before)
 {
 	const struct message *message = o->item.message;
@@ -239,7 +272,10 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 	if (message && o->op != SIM_NONE) {
 		const struct belay_op *op = &message->op[o->op];
 
-		/* All state is lost; how far the clock had run ahead died with it. */
+		/*
+		 * All state is lost, and with it how far the clock had run ahead. Here everything
+		 * happens in milliseconds; the clock is made for fences and starts that take seconds.
+		 */
 		if (op->type == BELAY_OP_START && !before->synced && node->stats.synced && sim->now_us < sim->ahead_us)
 			memset(sim->top, 0, sizeof(sim->top));
 		/* (6) */
@@ -253,8 +289,11 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 			sim->tally.stale++;
 	}
 	note_stable(sim, node);
-	if (node->stats.synced)
-		check_agreement(sim, node);
+	if (!node->stats.synced)
+		return;
+	check_agreement(sim, node);
+	if (!message || node->stats.place % DEPARTED_PLACES == 0)
+		check_departed(sim, node);
 }
 
 /* ---- who waits for whom ---- */
@@ -360,7 +399,7 @@ static bool came_first(const struct sim *sim, const struct node *node, const str
 		return delivered && early->order < late->order;
 	/* @late never left its node, which owns the resource. */
 	if (sim->owner[early->owner].id.node == node->id && !early->orphan)
-		return early->invoked_us < late->invoked_us && early->order == 0 && early->number == 0;
+		return early->invoked_us < late->invoked_us && !early->sent;
 	return delivered &&
 	       early->delivered_us[node->id] + sim->config.min_hold_us + KEEP_SLACK_US < late->invoked_us;
 }
@@ -385,9 +424,6 @@ static void note_passed(struct sim *sim, const struct node *node, const struct r
 		if (q == granted || !waits_at(sim, node, q) || !request_conflicts(sim, q, granted) ||
 		    !came_first(sim, node, q, granted))
 			continue;
-		/* Behind it, a circle of waits would have closed: that one goes before all. */
-		if (waits_for(sim, q->owner, granted->owner, granted->invoked_us))
-			return;
 		/* Its threads may have had it, and given it up again, before the news arrived. */
 		if (sim->owner[q->owner].pending > 1)
 			continue;

@@ -80,7 +80,7 @@ void node_start(struct sim *sim, struct node *node)
 	belief_void(sim, node, 0);
 	node_forget(node);
 	node->process = ++node->processes;
-	node->client_last = 0;
+	node->client_last = node->request_last = 0;
 	node->seq = 1;
 	node->path = mix64(++sim->incarnation);
 	config.self = node->id;

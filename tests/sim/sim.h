@@ -175,9 +175,15 @@ struct node {
 	uint32_t incoming_part;	/* next part expected */
 	struct belay_stats stats;
 	struct evidence evidence[SIM_KEYS];
+	/* How much its table says that a departed life holds. */
+	struct departed {
+		uint64_t incarnation, own_incarnation;
+		uint32_t held;
+	} departed[SIM_NODES + 1];
 
 	/* Clients. */
 	uint32_t client_last;
+	uint32_t request_last;	/* number of the last request */
 	struct client client[SIM_CLIENTS];
 };
 
@@ -226,7 +232,8 @@ struct request {
 	uint32_t unlocks;	/* of the owner, when it was invoked */
 	uint8_t unlocked;	/* atoms given back while it waited */
 	uint8_t lowered;	/* atoms whose EX it gave up for SH */
-	uint32_t number;	/* the core's; 0: not sent */
+	uint32_t number;	/* the core's: it counts them */
+	bool sent;		/* it has left its node */
 	uint64_t passed_us;	/* a later one was granted then; 0: none */
 	uint32_t passed_node, passed_client;
 	uint64_t order;		/* place of the op that put it into the queue */

@@ -284,7 +284,7 @@ static void draw_config(struct sim *sim)
 			.waiters_max = small ? 4 : 1024,
 			.locks_per_owner_max = small ? 2 : 64,
 		},
-		.requests_max = 64,
+		.requests_max = 512,
 		.min_hold_us = random_below(r, 3) * 1000,
 		.idle_us = random_chance(r, 50) ? 2000 : 100000,
 		.claim_streak = 1u << random_below(r, 5),
