@@ -51,8 +51,10 @@ int client_lock(struct sim *sim, struct node *node, struct client *client, uint3
 	ask.cookie = ++client->cookie;
 	ask.number = ++node->request_last;
 	q = belief_invoke(sim, &ask);
-	if (!q)
+	if (!q) {
+		node->request_last--;
 		return -ENOLCK;
+	}
 	lock_event(sim, owner, ask.key, ask.first, ask.last, &event);
 	event.lock.mode = ask.mode;
 	event.lock.wait = ask.wait;
