@@ -306,9 +306,10 @@ struct hunt {
 	bool seen[SIM_OWNERS];
 };
 
-static bool hunt_request_counts(const struct hunt *h, const struct request *q)
+/* A try that is not answered may have got its lock: it can be in the way, though it waits for nobody. */
+static bool hunt_request_counts(const struct hunt *h, const struct request *q, bool waits)
 {
-	if (!q->used || !q->wait || q->test)
+	if (!q->used || q->test || (waits && !q->wait))
 		return false;
 	if (!q->orphan)
 		return true;
@@ -335,7 +336,7 @@ static bool hunt_edge(const struct hunt *h, const struct request *q, uint32_t i)
 	for (uint32_t k = 0; k < sim->request_top; k++) {
 		const struct request *e = &sim->request[k];
 
-		if (hunt_request_counts(h, e) && e->owner == i && request_conflicts(sim, e, q) &&
+		if (hunt_request_counts(h, e, false) && e->owner == i && request_conflicts(sim, e, q) &&
 		    !(e->order && q->order && e->first_order > q->order))
 			return true;
 	}
@@ -349,7 +350,7 @@ static bool hunt_from(struct hunt *h, uint32_t owner)
 	for (uint32_t k = 0; k < sim->request_top; k++) {
 		const struct request *q = &sim->request[k];
 
-		if (!hunt_request_counts(h, q) || q->owner != owner)
+		if (!hunt_request_counts(h, q, true) || q->owner != owner)
 			continue;
 		for (uint32_t i = 0; i < sim->owner_top; i++) {
 			if (!hunt_edge(h, q, i))
