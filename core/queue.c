@@ -349,7 +349,8 @@ void queue_scan_later(struct belay_core *c, uint32_t r)
 {
 	struct resource *res = resource_at(c, r);
 
-	if (res->scan || res->waiting == 0)
+	/* A table that is not all there yet decides nothing. */
+	if (res->scan || res->waiting == 0 || c->loading)
 		return;
 	res->scan = true;
 	res->scan_next = c->scan_head;
