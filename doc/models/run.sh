@@ -14,7 +14,8 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 
 { cp "$model" m.pml && spin -a "$@" m.pml &&
-	"${CC:-cc}" "${OPT:--O0}" -w -DSAFETY -DCOLLAPSE -DVECTORSZ=4096 -DMEMLIM="${MEM:-1500}" -o pan pan.c; } >out 2>&1 || {
+	"${CC:-cc}" "${OPT:--O0}" -w -DSAFETY -DCOLLAPSE -DVECTORSZ=4096 \
+		-DMEMLIM="${MEM:-1500}" -o pan pan.c; } >out 2>&1 || {
 	echo "does not build"
 	tail -n 5 out
 	exit 1
