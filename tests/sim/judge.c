@@ -260,7 +260,8 @@ static void check_departed(struct sim *sim, struct node *node)
 		}
 		held = held_by(node, info.node);
 		if (d->incarnation == info.incarnation && d->own_incarnation == node->incarnation && held < d->held)
-			sim_fail(sim, "n%u: n%u has left and is not fenced, but what it held got less", node->id, info.node);
+			sim_fail(sim, "n%u: n%u has left and is not fenced, but what it held got less",
+				 node->id, info.node);
 		*d = (struct departed){ info.incarnation, node->incarnation, held };
 	}
 }
@@ -453,8 +454,9 @@ static void check_passed(struct sim *sim, const struct node *node, const struct 
 			 granted->passed_node, granted->passed_client, granted->passed_us);
 }
 
-void judge_closed(struct sim *sim)
+void judge_closed(struct sim *sim, struct node *node)
 {
+	node->closed_us = sim->now_us;
 	if (sim->ahead_us < sim->now_us)
 		sim->ahead_us = sim->now_us;
 	sim->ahead_us += JUMP_US;
@@ -492,12 +494,14 @@ void judge_grant(struct sim *sim, struct node *node, const struct request *reque
  * What a departed node's owners gave back or withdrew since, its table entries
  * still say (S6): a circle through them is one as far as anybody can know.
  */
-static bool departed_may_wait(const struct sim *sim, uint32_t node)
+static bool departed_may_wait(const struct sim *sim, const struct node *node, uint64_t since_us)
 {
+	if (node->closed_us >= since_us)
+		return true;
 	for (uint32_t i = 0; i < sim->owner_top; i++) {
 		const struct owner *o = &sim->owner[i];
 
-		if (o->used && node_life_left(&sim->node[node], o->id.node, o->incarnation))
+		if (o->used && node_life_left(node, o->id.node, o->incarnation))
 			return true;
 	}
 	return false;
@@ -511,7 +515,8 @@ void judge_deadlock(struct sim *sim, const struct request *request)
 		sim_fail(sim, "n%u answers EDEADLK to an owner that is not a process", o->id.node);
 	if (!request->wait)
 		sim_fail(sim, "n%u answers EDEADLK to a request that does not wait", o->id.node);
-	if (waits_for(sim, request->owner, request->owner, request->invoked_us) || departed_may_wait(sim, o->id.node))
+	if (waits_for(sim, request->owner, request->owner, request->invoked_us) ||
+	    departed_may_wait(sim, &sim->node[o->id.node], request->invoked_us))
 		return;
 	for (uint32_t k = 0; k < SIM_KEYS; k++)
 		trace_beliefs(sim, k);

@@ -255,7 +255,7 @@ static void emit(void *context, const struct belay_action *action)
 		break;
 	case BELAY_ACTION_NODE_CLOSED:
 	case BELAY_ACTION_NODE_JOINED:
-		judge_closed(sim);
+		judge_closed(sim, node);
 		break;
 	case BELAY_ACTION_COUNT:
 		break;

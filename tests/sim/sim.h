@@ -180,6 +180,7 @@ struct node {
 		uint64_t incarnation, own_incarnation;
 		uint32_t held;
 	} departed[SIM_NODES + 1];
+	uint64_t closed_us;	/* when it last closed a life */
 
 	/* Clients. */
 	uint32_t client_last;
@@ -502,7 +503,7 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 void judge_copied(struct sim *sim, uint32_t donor, uint32_t to);
 void judge_loaded(struct sim *sim, struct node *node);
 /* A life is over for somebody: the token clock jumps ahead of the time of day. */
-void judge_closed(struct sim *sim);
+void judge_closed(struct sim *sim, struct node *node);
 void judge_grant(struct sim *sim, struct node *node, const struct request *request);
 void judge_deadlock(struct sim *sim, const struct request *request);
 void judge_missed_deadlock(struct sim *sim);
