@@ -19,8 +19,9 @@ check "they serve" bed wait-synced 1 2
 check "node 1 holds a lock" hold a 1 name
 
 conf 3 '[limits]' 'locks_max = 4711'
-check "node 3 starts with other limits" bed start belayd 3
-check "and ends" bed wait-gone belayd 3
+# It may have ended before the bed has seen it start.
+bed start belayd 3 >/dev/null 2>&1 || true
+check "node 3, with other limits, ends" bed wait-gone belayd 3
 check "as a failure" failed 3
 check "with the reason" said 3 'limit'
 
