@@ -12,7 +12,7 @@
 
 /* A node may keep what it owns for its minimum hold; timers and frames are late. */
 #define KEEP_SLACK_US 30000
-/* What the core's token clock jumps when a life is over. */
+/* What the core's token clock jumps when a life is over, and twice that at a START. */
 #define JUMP_US 4000000
 /* One ordered event in so many is followed by a look at what departed nodes hold; a view is always. */
 #define DEPARTED_PLACES 32
@@ -266,6 +266,14 @@ static void check_departed(struct sim *sim, struct node *node)
 	}
 }
 
+/* The token clock jumps. */
+static void run_ahead(struct sim *sim, uint32_t jumps)
+{
+	if (sim->ahead_us < sim->now_us)
+		sim->ahead_us = sim->now_us;
+	sim->ahead_us += (uint64_t)jumps * JUMP_US;
+}
+
 void judge_after(struct sim *sim, struct node *node, const struct ordered *o, const struct judge_before *before)
 {
 	const struct message *message = o->item.message;
@@ -277,8 +285,11 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 		 * All state is lost, and with it how far the clock had run ahead. Here everything
 		 * happens in milliseconds; the clock is made for fences and starts that take seconds.
 		 */
-		if (op->type == BELAY_OP_START && !before->synced && node->stats.synced && sim->now_us < sim->ahead_us)
-			memset(sim->top, 0, sizeof(sim->top));
+		if (op->type == BELAY_OP_START && !before->synced && node->stats.synced) {
+			if (sim->now_us < sim->ahead_us)
+				memset(sim->top, 0, sizeof(sim->top));
+			run_ahead(sim, 2);
+		}
 		/* (6) */
 		if (before->closed && before->synced && node->stats.synced && before->digest != node->stats.digest)
 			sim_fail(sim, "n%u applies an op of a life of n%u that is over", node->id, message->node);
@@ -457,9 +468,7 @@ static void check_passed(struct sim *sim, const struct node *node, const struct 
 void judge_closed(struct sim *sim, struct node *node)
 {
 	node->closed_us = sim->now_us;
-	if (sim->ahead_us < sim->now_us)
-		sim->ahead_us = sim->now_us;
-	sim->ahead_us += JUMP_US;
+	run_ahead(sim, 1);
 }
 
 /* ---- stability ---- */
