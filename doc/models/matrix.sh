@@ -16,14 +16,28 @@ tmp=$(mktemp -d) || bail_out "no temporary directory"
 trap 'rm -rf "$tmp"' EXIT
 what=()
 running=0
+told=0
+
+# Tell of those that have ended, in order.
+tell() {
+	while [ -e "$tmp/$told.status" ]; do
+		is "$(cat "$tmp/$told.status")" 0 "${what[told]} ($(head -n 1 "$tmp/$told.out"))" ||
+			diag "$(cat "$tmp/$told.out")"
+		told=$((told + 1))
+	done
+}
 
 # m WHAT EXPECT MODEL FLAGS...: searched beside others, as many as there are processors.
 m() {
 	local n=${#what[@]}
 	what+=("$1: $2")
-	{ "$here/run.sh" "${@:2}" >"$tmp/$n.out" 2>&1; echo $? >"$tmp/$n.status"; } &
+	{
+		"$here/run.sh" "${@:2}" >"$tmp/$n.out" 2>&1
+		echo $? >"$tmp/$n.running" && mv "$tmp/$n.running" "$tmp/$n.status"
+	} &
 	running=$((running + 1))
 	[ "$running" -lt "$(nproc)" ] || { wait -n; running=$((running - 1)); }
+	tell
 }
 # Large enough to be worth an optimised search.
 large() { OPT=-O1 m "$@"; }
@@ -73,7 +87,6 @@ full "hints" ok early-hints.pml
 for b in 1 2 3; do m "hints: bug $b" violated early-hints.pml -DBUG="$b"; done
 
 wait
-for n in "${!what[@]}"; do
-	is "$(cat "$tmp/$n.status")" 0 "${what[n]} ($(head -n 1 "$tmp/$n.out"))" || diag "$(cat "$tmp/$n.out")"
-done
+tell
+is "$told" "${#what[@]}" "every model gave a result"
 done_testing
