@@ -42,9 +42,11 @@ struct belay_core_config {
 	bool fencing_none;		/* a node that left counts as fenced: test beds only */
 	struct belay_limits limits;
 	uint32_t requests_max;		/* local requests at one time */
+	uint32_t loans_max;		/* 0: nothing is lent to clients */
+	bool hints;			/* take early what others have released (S11) */
 	uint32_t min_hold_us;		/* an owner keeps what it has used at least this long */
 	uint32_t idle_us;		/* unused resources are given up after this */
-	uint32_t claim_streak;		/* requests in a row before a node may own again: a power of 2 */
+	uint32_t claim_streak;		/* requests in a row before a node asks to own again: a power of 2 */
 	uint64_t token_base;		/* fencing clock at the first event: time of day, 2^32 a second */
 };
 
@@ -54,6 +56,9 @@ enum belay_event_type {
 	BELAY_EVENT_UNLOCK,
 	BELAY_EVENT_CANCEL,
 	BELAY_EVENT_CLIENT_GONE,
+	BELAY_EVENT_LOAN_HELD,	/* part of LOAN_BACK that follows: a lock in the loan */
+	BELAY_EVENT_LOAN_BACK,	/* a loan is over: asked for by RECALL, or by itself */
+	BELAY_EVENT_HINT,	/* a datagram of another node has come */
 	BELAY_EVENT_FENCE,	/* this node knows that @node has stopped */
 	BELAY_EVENT_LEAVE,	/* leave cleanly as soon as nothing is held */
 	BELAY_EVENT_QUORUM,	/* corosync's own flag, for STABLE_ALL */
@@ -78,12 +83,23 @@ struct belay_event {
 			enum belay_mode mode;		/* LOCK */
 			bool wait;			/* LOCK */
 			bool test;			/* LOCK: F_GETLK */
+			bool lend;			/* LOCK: its client can take a loan */
 			uint64_t cookie;		/* LOCK: comes back in REPLY; unique per client */
 		} lock;				/* LOCK, UNLOCK */
 		struct {
 			uint32_t client;
 			uint64_t cookie;	/* CANCEL */
 		} client;			/* CANCEL, CLIENT_GONE */
+		struct {
+			uint32_t loan;
+			struct belay_range range;	/* HELD: of the lock; BACK: hull of what was used */
+			struct belay_owner owner;	/* HELD: key kind */
+			enum belay_mode mode;		/* HELD */
+			bool used;			/* BACK: range is valid */
+			bool used_ex;			/* BACK: not for reading only */
+			uint64_t token;			/* BACK: the last one given under it */
+		} loan;				/* LOAN_HELD LOAN_BACK */
+		const struct belay_hint *hint;
 		struct {
 			uint32_t node;
 		} fence;
@@ -111,7 +127,20 @@ enum belay_action_type {
 	BELAY_ACTION_FLUSH,
 	/* Answer a LOCK: client cookie result token; for test also held, holder ... */
 	BELAY_ACTION_REPLY,
-	/* All that this client held or awaited is void; its requests were answered. */
+	/* Part of LEND that follows: a lock of the client that is in the loan: loan owner range mode */
+	BELAY_ACTION_LEND_HELD,
+	/*
+	 * From now on this client decides by itself about the range, for its own owners and
+	 * in the mode, SH only or both: client cookie loan key range mode token room. The
+	 * REPLY to cookie follows at once. Tokens it gives are larger than @token.
+	 */
+	BELAY_ACTION_LEND,
+	/* Take it back, now: LOAN_HELD and LOAN_BACK must be fed before any other event
+	 * of that client: client loan */
+	BELAY_ACTION_RECALL,
+	/* Send @hint to @node, now, if there is a way beside the group. */
+	BELAY_ACTION_HINT,
+	/* All that this client held or awaited is void, loans as well; its requests were answered. */
 	BELAY_ACTION_LOST,
 	/* Build a snapshot now (belay_core_snapshot_next()) and send it to @node. */
 	BELAY_ACTION_SNAPSHOT,
@@ -144,15 +173,19 @@ struct belay_action {
 	bool urgent;			/* SEND */
 	bool ask;			/* FLUSH */
 	bool frozen;			/* FROZEN */
-	uint32_t client;		/* REPLY LOST */
-	uint64_t cookie;		/* REPLY */
+	uint32_t client;		/* REPLY LOST LEND RECALL */
+	uint64_t cookie;		/* REPLY LEND */
+	uint32_t loan;			/* LEND_HELD LEND RECALL: numbers a loan while it lasts */
+	uint32_t room;			/* LEND: so many locks may be in it at one time */
+	struct belay_key key;		/* LEND */
+	const struct belay_hint *hint;	/* HINT; valid during the call only */
 	int result;			/* REPLY: 0, or a negative errno, see below */
-	uint64_t token;			/* REPLY, result 0: fencing token, grows per resource */
+	uint64_t token;			/* REPLY, result 0: fencing token, grows per resource; LEND */
 	bool held;			/* REPLY to a test: conflicting lock below */
-	struct belay_owner holder;
-	struct belay_range range;
-	enum belay_mode mode;
-	uint32_t node;			/* SNAPSHOT NODE_* */
+	struct belay_owner holder;	/* REPLY; LEND_HELD: key and kind of the owner */
+	struct belay_range range;	/* also LEND LEND_HELD */
+	enum belay_mode mode;		/* also LEND LEND_HELD */
+	uint32_t node;			/* SNAPSHOT NODE_* HINT */
 	uint64_t incarnation;		/* SNAPSHOT NODE_* RESTART */
 	const char *reason;		/* ISOLATE: static text */
 };
@@ -226,7 +259,7 @@ int belay_core_snapshot_next(const struct belay_core *core, struct belay_cursor 
  */
 struct belay_lock_info {
 	struct belay_key key;
-	enum belay_state state;
+	enum belay_state state;		/* of the range that the lock is in */
 	uint32_t owner_node;		/* OWNED, RECALL: who decides; else 0 */
 	struct belay_range range;
 	enum belay_mode mode;
@@ -257,6 +290,8 @@ struct belay_stats {
 	uint32_t locks, locks_replicated, waiters_replicated, requests, owners;
 	uint64_t local_grants, ordered_grants, busy, deadlocks, refused, cancelled;
 	uint64_t recalls, relinquished, claims, idles;
+	uint32_t loans;
+	uint64_t lent, loans_recalled, hints_sent, hints_used;
 	uint64_t ops_delivered, ops_dropped, digests_compared;
 };
 void belay_core_stats(const struct belay_core *core, struct belay_stats *ret_stats);

@@ -68,7 +68,8 @@ struct belay_owner {
 enum belay_op_type {
 	/* A lock is wanted: key range owner request mode wait test */
 	BELAY_OP_REQ,
-	/* A range is given back: key range owner */
+	/* A range is given back: key range owner; request token: if that request, taken
+	 * early by a hint, ends by this (else 0) */
 	BELAY_OP_REL,
 	/* A request is withdrawn, if it still waits: request */
 	BELAY_OP_CANCEL,
@@ -78,9 +79,10 @@ enum belay_op_type {
 	BELAY_OP_HELD,
 	/* Part of a RELINQ that follows: a waiting request: key range owner request mode wait test */
 	BELAY_OP_WAITING,
-	/* The owner gives the resource up, all HELD and WAITING sent: key epoch token */
+	/* Part of its delegation is given up by the sender, all HELD and WAITING in the range
+	 * sent: key range epoch token; or, if keep, only made SH */
 	BELAY_OP_RELINQ,
-	/* The sender, sole user of an arbitrated resource, wants to own it: key epoch */
+	/* The sender, sole user of an arbitrated range, wants it delegated: key range mode */
 	BELAY_OP_CLAIM,
 	/* An empty arbitrated resource is forgotten: key epoch */
 	BELAY_OP_IDLE,
@@ -123,14 +125,15 @@ struct belay_op {
 	bool test;			/* F_GETLK: answer only, take nothing */
 	bool held;			/* BUSY: a holder is named */
 	bool synced;			/* HELLO */
+	bool keep;			/* RELINQ: the range stays the sender's, for readers */
 	uint32_t node;			/* FENCED AGAIN: who; BUSY: whose request */
 	uint32_t request;		/* number of the request, per node */
 	uint32_t members;		/* START: how many the view has */
 	struct belay_key key;
 	struct belay_range range;
 	struct belay_owner owner;
-	uint64_t epoch;			/* RELINQ CLAIM IDLE */
-	uint64_t token;			/* RELINQ HELLO START: fencing clock */
+	uint64_t epoch;			/* RELINQ IDLE */
+	uint64_t token;			/* REL RELINQ HELLO START: fencing clock */
 	uint64_t place;			/* DIGEST */
 	uint64_t hash;			/* DIGEST */
 	uint64_t incarnation;		/* FENCED AGAIN */
@@ -159,28 +162,48 @@ struct belay_frame {
 };
 
 /*
+ * Beside the order, by datagram: the sender has given back a range by its op number
+ * seq, which is still on its way. Losing one costs time only. S11 says who may
+ * act upon it.
+ */
+struct belay_hint {
+	uint32_t node;			/* sender */
+	uint64_t incarnation;
+	uint64_t ack_incarnation;	/* and what it has delivered of the receiver's ops: */
+	uint64_t ack_seq;
+	uint64_t seq;			/* of the REL */
+	struct belay_key key;
+	struct belay_range range;
+	struct belay_owner owner;	/* client key kind; node is the sender */
+	uint32_t request;		/* as in the REL: a request that was taken early, or 0 */
+	uint64_t token;			/* largest fencing token of what was given back */
+};
+
+/*
  * One record of a snapshot: the replicated state of a node at one place in
  * the order, as a stream. Resources and owners are named by numbers that are
  * valid within the stream only. Order of a stream: one CORE, then NODEs,
- * OWNERs, RESOURCEs, LOCKs, WAITERs, one END.
+ * OWNERs, RESOURCEs, DELEGATIONs, LOCKs, WAITERs, one END.
  */
 enum belay_record_type {
 	BELAY_RECORD_CORE,
 	BELAY_RECORD_NODE,
 	BELAY_RECORD_OWNER,
 	BELAY_RECORD_RESOURCE,
+	BELAY_RECORD_DELEGATION,
 	BELAY_RECORD_LOCK,
 	BELAY_RECORD_WAITER,
 	BELAY_RECORD_END,
 	BELAY_RECORD_COUNT
 };
 
-/* State of a resource; what each means stands in ARCHITECTURE.md. */
+/* State of a resource, or of a range of one; what each means stands in ARCHITECTURE.md. */
 enum belay_state {
 	BELAY_STATE_UNOWNED,
 	BELAY_STATE_OWNED,
 	BELAY_STATE_RECALL,
 	BELAY_STATE_ARB,
+	BELAY_STATE_SHARED,
 	BELAY_STATE_COUNT
 };
 
@@ -209,13 +232,15 @@ struct belay_record {
 	/* OWNER: number owner */
 	uint32_t number;
 	struct belay_owner owner;
-	/* RESOURCE: number key state node(owner node, 0 if none) epoch + policy counters */
+	/* RESOURCE: number key state node(owner node, 0 if none) epoch + policy counters
+	 * DELEGATION: resource number, node range mode epoch recalled */
 	struct belay_key key;
 	enum belay_state state;
 	uint64_t epoch;
 	uint32_t user;		/* node of the last requests ... */
 	uint32_t streak;	/* ... and how many in a row */
 	uint32_t backoff;	/* log2 of the streak that a CLAIM needs */
+	bool recalled;
 	/* LOCK: resource number, owner number, range mode staged
 	 * WAITER: the same but staged, request wait test queue */
 	uint32_t resource_number;

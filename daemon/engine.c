@@ -111,6 +111,9 @@ static void on_action(void *context, const struct belay_action *a)
 	case BELAY_ACTION_FLUSH:
 		outbox_want_frame(e->outbox, a->ask);
 		break;
+	case BELAY_ACTION_LEND_HELD:
+	case BELAY_ACTION_LEND:
+	case BELAY_ACTION_RECALL:
 	case BELAY_ACTION_REPLY:
 	case BELAY_ACTION_LOST:
 	case BELAY_ACTION_SYNCED:
@@ -147,6 +150,7 @@ static void on_action(void *context, const struct belay_action *a)
 	case BELAY_ACTION_ISOLATE:
 		engine_finish(e, ENGINE_ISOLATED, a->reason);
 		break;
+	case BELAY_ACTION_HINT:
 	case BELAY_ACTION_COUNT:
 		break;
 	}

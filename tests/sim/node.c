@@ -257,6 +257,10 @@ static void emit(void *context, const struct belay_action *action)
 	case BELAY_ACTION_NODE_JOINED:
 		judge_closed(sim, node);
 		break;
+	case BELAY_ACTION_LEND_HELD:
+	case BELAY_ACTION_LEND:
+	case BELAY_ACTION_RECALL:
+	case BELAY_ACTION_HINT:
 	case BELAY_ACTION_COUNT:
 		break;
 	}

@@ -210,6 +210,9 @@ void trace_event(struct sim *sim, const struct node *node, const struct belay_ev
 		trace_line(sim, "n%u quorum: %s", node->id, event->quorum.quorate ? "yes" : "no");
 		break;
 	case BELAY_EVENT_TICK:
+	case BELAY_EVENT_LOAN_HELD:
+	case BELAY_EVENT_LOAN_BACK:
+	case BELAY_EVENT_HINT:
 		break;
 	case BELAY_EVENT_VIEW:
 		list_text(text, sizeof(text), "members", event->view.member_count, event->view.member);
@@ -276,6 +279,10 @@ void trace_action(struct sim *sim, const struct node *node, const struct belay_a
 	case BELAY_ACTION_LOST:
 		trace_line(sim, "n%u   c%u lost its locks", n, action->client);
 		break;
+	case BELAY_ACTION_LEND_HELD:
+	case BELAY_ACTION_LEND:
+	case BELAY_ACTION_RECALL:
+	case BELAY_ACTION_HINT:
 	case BELAY_ACTION_SNAPSHOT:
 	case BELAY_ACTION_HOLD:
 	case BELAY_ACTION_REPLAY:
