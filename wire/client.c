@@ -15,35 +15,43 @@ enum field {
 	NODE = 1 << 2,
 	NUMBER = 1 << 3,
 	HANDLE = 1 << 4,
-	RESULT = 1 << 5,
-	KIND = 1 << 6,
-	MODE = 1 << 7,
-	WAIT = 1 << 8,
-	HELD = 1 << 9,		/* and if it is false, MODE, RANGE and OWNER are zero */
-	MORE = 1 << 10,
-	RANGE = 1 << 11,
-	OWNER = 1 << 12,
-	TOKEN = 1 << 13,
-	TEXT = 1 << 14,
-	NAMES = 1 << 15,	/* two texts: lockspace, name */
+	RESOURCE = 1 << 5,
+	RESULT = 1 << 6,
+	KIND = 1 << 7,
+	MODE = 1 << 8,
+	WAIT = 1 << 9,
+	LEND = 1 << 10,
+	HELD = 1 << 11,		/* and if it is false, MODE, RANGE and OWNER are zero */
+	MORE = 1 << 12,
+	CELL = 1 << 13,
+	RANGE = 1 << 14,
+	OWNER = 1 << 15,
+	TOKEN = 1 << 16,
+	SLOT = 1 << 17,
+	EPOCH = 1 << 18,
+	LOAN = 1 << 19,		/* behind SLOT, and only if that is not 0 */
+	TEXT = 1 << 20,
+	NAMES = 1 << 21,	/* two texts: lockspace, name */
 };
 
 static const uint32_t message_fields[CLIENT_TYPE_COUNT] = {
 	[CLIENT_HELLO] = MAGIC | PROTOCOL,
-	[CLIENT_OPEN_FD] = NUMBER,
-	[CLIENT_OPEN_NAME] = NUMBER | NAMES,
+	[CLIENT_OPEN_FD] = NUMBER | KIND,
+	[CLIENT_OPEN_NAME] = NUMBER | KIND | NAMES,
 	[CLIENT_CLOSE] = NUMBER | HANDLE,
-	[CLIENT_LOCK] = NUMBER | HANDLE | KIND | MODE | WAIT | RANGE,
-	[CLIENT_TEST] = NUMBER | HANDLE | KIND | MODE | RANGE,
+	[CLIENT_LOCK] = NUMBER | HANDLE | KIND | MODE | WAIT | LEND | CELL | RANGE,
+	[CLIENT_TEST] = NUMBER | HANDLE | KIND | MODE | CELL | RANGE,
 	[CLIENT_UNLOCK] = NUMBER | HANDLE | KIND | RANGE,
 	[CLIENT_CANCEL] = NUMBER,
 	[CLIENT_COMMAND] = NUMBER | TEXT,
 	[CLIENT_WELCOME] = PROTOCOL | NODE,
-	[CLIENT_RESULT] = NUMBER | RESULT | HANDLE | TOKEN,
+	[CLIENT_RESULT] = NUMBER | HANDLE | RESOURCE | RESULT | TOKEN | SLOT | LOAN,
 	[CLIENT_TESTED] = NUMBER | RESULT | HELD | OWNER | RANGE | MODE,
 	[CLIENT_TEXT] = NUMBER | RESULT | MORE | TEXT,
 	[CLIENT_LOST] = 0,
 	[CLIENT_ERROR] = RESULT | TEXT,
+	[CLIENT_SHARE] = NUMBER,
+	[CLIENT_RETURN] = SLOT | EPOCH,
 };
 
 #define HEAD_SIZE 4u
@@ -53,6 +61,19 @@ static const uint32_t message_fields[CLIENT_TYPE_COUNT] = {
 static bool text_valid(const char *text, size_t size, size_t max)
 {
 	return size <= max && (size == 0 || memchr(text, 0, size) == NULL);
+}
+
+static bool range_valid(const struct belay_range *range)
+{
+	return range->start <= range->end && range->end <= BELAY_OFFSET_MAX;
+}
+
+static bool loan_valid(const struct client_message *m)
+{
+	if (m->slot != 0)
+		return m->result == 0 && m->mode < BELAY_MODE_COUNT && range_valid(&m->range);
+	return m->epoch == 0 && m->mode == 0 && m->range.start == 0 && m->range.end == 0 &&
+	       m->room == 0 && m->messages == 0;
 }
 
 static bool holder_valid(const struct client_message *m)
@@ -77,8 +98,9 @@ static bool message_valid(const struct client_message *m, uint32_t fields)
 		return false;
 	if ((fields & MODE) && m->mode >= BELAY_MODE_COUNT)
 		return false;
-	if ((fields & RANGE) &&
-	    (m->range.start > m->range.end || m->range.end > BELAY_OFFSET_MAX))
+	if ((fields & RANGE) && !range_valid(&m->range))
+		return false;
+	if ((fields & LOAN) && !loan_valid(m))
 		return false;
 	if ((fields & OWNER) && !holder_valid(m))
 		return false;
@@ -109,6 +131,36 @@ static void get_holder(struct reader *c, struct belay_owner *owner)
 	owner->kind = get_u8(c);
 }
 
+static void put_range(struct writer *c, const struct belay_range *range)
+{
+	put_u64(c, range->start);
+	put_u64(c, range->end);
+}
+
+static void get_range(struct reader *c, struct belay_range *range)
+{
+	range->start = get_u64(c);
+	range->end = get_u64(c);
+}
+
+static void put_loan(struct writer *c, const struct client_message *m)
+{
+	put_u32(c, m->epoch);
+	put_u8(c, (uint8_t)m->mode);
+	put_range(c, &m->range);
+	put_u32(c, m->room);
+	put_u32(c, m->messages);
+}
+
+static void get_loan(struct reader *c, struct client_message *m)
+{
+	m->epoch = get_u32(c);
+	m->mode = get_u8(c);
+	get_range(c, &m->range);
+	m->room = get_u32(c);
+	m->messages = get_u32(c);
+}
+
 static void put_text(struct writer *c, const char *text, uint16_t size)
 {
 	put_u16(c, size);
@@ -133,6 +185,8 @@ static void put_fields(struct writer *c, const struct client_message *m, uint32_
 		put_u32(c, m->number);
 	if (fields & HANDLE)
 		put_u32(c, m->handle);
+	if (fields & RESOURCE)
+		put_u32(c, m->resource);
 	if (fields & RESULT)
 		put_u32(c, (uint32_t)m->result);
 	if (fields & KIND)
@@ -141,18 +195,26 @@ static void put_fields(struct writer *c, const struct client_message *m, uint32_
 		put_u8(c, (uint8_t)m->mode);
 	if (fields & WAIT)
 		put_u8(c, m->wait);
+	if (fields & LEND)
+		put_u8(c, m->lend);
 	if (fields & HELD)
 		put_u8(c, m->held);
 	if (fields & MORE)
 		put_u8(c, m->more);
-	if (fields & RANGE) {
-		put_u64(c, m->range.start);
-		put_u64(c, m->range.end);
-	}
+	if (fields & CELL)
+		put_u32(c, m->cell);
+	if (fields & RANGE)
+		put_range(c, &m->range);
 	if (fields & OWNER)
 		put_holder(c, &m->owner);
 	if (fields & TOKEN)
 		put_u64(c, m->token);
+	if (fields & SLOT)
+		put_u32(c, m->slot);
+	if (fields & EPOCH)
+		put_u32(c, m->epoch);
+	if ((fields & LOAN) && m->slot != 0)
+		put_loan(c, m);
 	if (fields & (TEXT | NAMES))
 		put_text(c, m->text, m->text_size);
 	if (fields & NAMES)
@@ -171,6 +233,8 @@ static void get_fields(struct reader *c, struct client_message *m, uint32_t fiel
 		m->number = get_u32(c);
 	if (fields & HANDLE)
 		m->handle = get_u32(c);
+	if (fields & RESOURCE)
+		m->resource = get_u32(c);
 	if (fields & RESULT)
 		m->result = (int32_t)get_u32(c);
 	if (fields & KIND)
@@ -179,18 +243,26 @@ static void get_fields(struct reader *c, struct client_message *m, uint32_t fiel
 		m->mode = get_u8(c);
 	if (fields & WAIT)
 		m->wait = get_bool(c);
+	if (fields & LEND)
+		m->lend = get_bool(c);
 	if (fields & HELD)
 		m->held = get_bool(c);
 	if (fields & MORE)
 		m->more = get_bool(c);
-	if (fields & RANGE) {
-		m->range.start = get_u64(c);
-		m->range.end = get_u64(c);
-	}
+	if (fields & CELL)
+		m->cell = get_u32(c);
+	if (fields & RANGE)
+		get_range(c, &m->range);
 	if (fields & OWNER)
 		get_holder(c, &m->owner);
 	if (fields & TOKEN)
 		m->token = get_u64(c);
+	if (fields & SLOT)
+		m->slot = get_u32(c);
+	if (fields & EPOCH)
+		m->epoch = get_u32(c);
+	if ((fields & LOAN) && m->slot != 0)
+		get_loan(c, m);
 	if (fields & (TEXT | NAMES))
 		m->text = get_text(c, &m->text_size);
 	if (fields & NAMES)

@@ -11,7 +11,17 @@
  *
  * A client starts with HELLO, belayd answers WELCOME or closes. Each request
  * carries a number chosen by the client; the answer repeats it. UNLOCK with
- * number 0 is not answered. An OPEN_FD carries one descriptor by SCM_RIGHTS in its packet.
+ * number 0 is not answered. An OPEN_FD carries one descriptor by SCM_RIGHTS in
+ * its packet, and so does the packet with the RESULT of a SHARE.
+ *
+ * A client that has said SHARE has memory in common with belayd (slot/slot.h):
+ * cells, in which it may ask for an answer in place of the socket, and slots,
+ * in which belayd lends it a range of a resource, to lock there by itself.
+ * A loan comes with the RESULT of a LOCK. It holds only if the client
+ * has sent as many messages about the resource (LOCK TEST UNLOCK CLOSE) as the
+ * RESULT says that belayd had taken: else a later one was decided by belayd as
+ * if the loan were over. Before a client sends such a message it ends, by
+ * SLOT_RECALL, its loans that overlap the message's range.
  */
 #ifndef BELAY_WIRE_CLIENT_H
 #define BELAY_WIRE_CLIENT_H
@@ -20,7 +30,7 @@
 
 #include "core/types.h"
 
-#define CLIENT_VERSION 1
+#define CLIENT_VERSION 2
 #define CLIENT_PACKET_MAX 65536u
 #define CLIENT_NAME_MAX 255u
 #define CLIENT_TEXT_MAX 32768u
@@ -29,21 +39,25 @@
 enum client_type {
 	/* to belayd */
 	CLIENT_HELLO,		/* magic version */
-	CLIENT_OPEN_FD,		/* number */
-	CLIENT_OPEN_NAME,	/* number lockspace(text) name(text): lockspace in text, name in text2 */
+	CLIENT_OPEN_FD,		/* number kind */
+	CLIENT_OPEN_NAME,	/* number kind lockspace(text) name(text): lockspace in text, name in text2 */
 	CLIENT_CLOSE,		/* number handle: releases what POSIX/OFD/FLOCK owners of that handle hold */
-	CLIENT_LOCK,		/* number handle kind mode wait range */
-	CLIENT_TEST,		/* number handle kind mode range: F_GETLK */
+	CLIENT_LOCK,		/* number handle kind mode wait lend cell range */
+	CLIENT_TEST,		/* number handle kind mode cell range: F_GETLK */
 	CLIENT_UNLOCK,		/* number handle kind range */
 	CLIENT_CANCEL,		/* number: of the LOCK; that LOCK is answered, CANCEL is not */
 	CLIENT_COMMAND,		/* number text: an admin command, "status", "locks ...", ... */
 	/* from belayd */
 	CLIENT_WELCOME,		/* version node */
-	CLIENT_RESULT,		/* number result handle token: to OPEN_*, CLOSE, LOCK, UNLOCK */
+	CLIENT_RESULT,		/* number handle resource result token slot, and if slot is not 0: epoch mode
+				 * range room messages; to OPEN_*, CLOSE, LOCK, UNLOCK, SHARE */
 	CLIENT_TESTED,		/* number result held owner range mode: to TEST */
 	CLIENT_TEXT,		/* number result more text: to COMMAND; JSON, in pieces while more */
 	CLIENT_LOST,		/* all locks of this client are void: quorum was lost */
 	CLIENT_ERROR,		/* result text: why belayd closes this connection */
+	/* to belayd, about the memory in common */
+	CLIENT_SHARE,		/* number: make it */
+	CLIENT_RETURN,		/* slot epoch: the client saw that this loan is over; not answered */
 	CLIENT_TYPE_COUNT
 };
 
@@ -51,13 +65,18 @@ struct client_message {
 	enum client_type type;
 	uint32_t magic, version, node;
 	uint32_t number, handle;
+	uint32_t resource;		/* number, per client: the same for all handles of one */
 	int32_t result;			/* 0 or negative errno */
 	enum belay_kind kind;
 	enum belay_mode mode;
-	bool wait, held, more;
+	bool wait, lend, held, more;	/* lend: a loan is welcome */
+	uint32_t cell;			/* 0: answer on the socket; n: in cell n - 1, and only there */
 	struct belay_range range;
 	struct belay_owner owner;	/* TESTED */
 	uint64_t token;
+	uint32_t slot, epoch;		/* 0: no loan; n: slot n - 1 has one; RETURN: had one */
+	uint32_t room;			/* so many locks may be in the loan at one time */
+	uint32_t messages;		/* about the resource, taken from this client by then */
 	/* Point into the packet (get) or to the caller's text (put); not NUL-terminated. */
 	const char *text, *text2;
 	uint16_t text_size, text2_size;

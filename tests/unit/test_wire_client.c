@@ -94,36 +94,58 @@ static void test_samples(void)
 
 #define NUMBER "01000000 "
 #define HANDLE "02000000 "
+#define RESOURCE "09000000 "
 #define TOKEN "0300000000000000 "
 #define BYTE "0500000000000000 0500000000000000 "
 #define OWNER "01000000 00000000 0000000000000000 00000000 00"
 #define NOBODY "00000000 00000000 0000000000000000 00000000 00"
 #define NOTHING "0000000000000000 0000000000000000 "
+#define NO_LOAN "00000000 "
+#define CELL "01000000 "
+#define ROOM "40000000 11000000 "
+#define LOAN "3d00 0a 00 " NUMBER HANDLE RESOURCE
 
 /* Pairs that differ in the one thing that is wrong, so that it is the reason. */
 static const struct {
 	const char *what, *good, *bad;
 } bad_messages[] = {
 	{ "a size below the head's", "0400 0d 00", "0300 0d 00" },
-	{ "a size below the head's, fields expected", "0800 01 00 " NUMBER, "0300 01 00" },
+	{ "a size below the head's, fields expected", "0800 07 00 " NUMBER, "0300 07 00" },
 	{ "a size beyond the packet", "0400 0d 00", "0500 0d 00" },
-	{ "a size beyond the fields", "0800 01 00 " NUMBER, "0900 01 00 " NUMBER "00" },
-	{ "a size before the last field", "0800 01 00 " NUMBER, "0700 01 00 010000" },
+	{ "a size beyond the fields", "0800 07 00 " NUMBER, "0900 07 00 " NUMBER "00" },
+	{ "a size before the last field", "0800 07 00 " NUMBER, "0700 07 00 010000" },
 	{ "half a head behind a message", "0400 0d 00", "0400 0d 00 0400 0d" },
-	{ "an unknown type", "0400 0d 00", "0400 0f 00" },
+	{ "an unknown type", "0400 0d 00", "0400 11 00" },
 	{ "something in the spare byte", "0400 0d 00", "0400 0d 01" },
 	{ "HELLO of a stranger", "0c00 00 00 424c4159 01000000", "0c00 00 00 424c4158 01000000" },
 	{ "WELCOME from no node", "0c00 09 00 01000000 01000000", "0c00 09 00 01000000 00000000" },
-	{ "a result above 0", "1800 0a 00 " NUMBER HANDLE "ffffffff " TOKEN,
-	  "1800 0a 00 " NUMBER HANDLE "01000000 " TOKEN },
-	{ "a result that is no errno", "1800 0a 00 " NUMBER HANDLE "01f0ffff " TOKEN,
-	  "1800 0a 00 " NUMBER HANDLE "00f0ffff " TOKEN },
-	{ "an unknown kind", "1f00 04 00 " NUMBER HANDLE "02 01 01 " BYTE,
-	  "1f00 04 00 " NUMBER HANDLE "03 01 01 " BYTE },
-	{ "an unknown mode", "1f00 04 00 " NUMBER HANDLE "02 01 01 " BYTE,
-	  "1f00 04 00 " NUMBER HANDLE "02 02 01 " BYTE },
-	{ "neither waiting nor not", "1f00 04 00 " NUMBER HANDLE "02 01 01 " BYTE,
-	  "1f00 04 00 " NUMBER HANDLE "02 01 02 " BYTE },
+	{ "a result above 0", "2000 0a 00 " NUMBER HANDLE RESOURCE "ffffffff " TOKEN NO_LOAN,
+	  "2000 0a 00 " NUMBER HANDLE RESOURCE "01000000 " TOKEN NO_LOAN },
+	{ "a result that is no errno", "2000 0a 00 " NUMBER HANDLE RESOURCE "01f0ffff " TOKEN NO_LOAN,
+	  "2000 0a 00 " NUMBER HANDLE RESOURCE "00f0ffff " TOKEN NO_LOAN },
+	{ "a loan with a failure", LOAN "00000000 " TOKEN "01000000 01000000 01 " BYTE ROOM,
+	  LOAN "ffffffff " TOKEN "01000000 01000000 01 " BYTE ROOM },
+	{ "a loan of an unknown mode", LOAN "00000000 " TOKEN "01000000 01000000 01 " BYTE ROOM,
+	  LOAN "00000000 " TOKEN "01000000 01000000 02 " BYTE ROOM },
+	{ "a loan that ends before it starts",
+	  LOAN "00000000 " TOKEN "01000000 01000000 01 " BYTE ROOM,
+	  LOAN "00000000 " TOKEN "01000000 01000000 01 0500000000000000 0400000000000000 " ROOM },
+	{ "a loan that ends too high",
+	  LOAN "00000000 " TOKEN "01000000 01000000 01 0500000000000000 ffffffffffffff7f " ROOM,
+	  LOAN "00000000 " TOKEN "01000000 01000000 01 0500000000000000 0000000000000080 " ROOM },
+	{ "a loan in no slot", LOAN "00000000 " TOKEN "01000000 01000000 01 " BYTE ROOM,
+	  LOAN "00000000 " TOKEN "00000000 01000000 01 " BYTE ROOM },
+	{ "a loan cut behind its slot", "2000 0a 00 " NUMBER HANDLE RESOURCE "00000000 " TOKEN NO_LOAN,
+	  "2000 0a 00 " NUMBER HANDLE RESOURCE "00000000 " TOKEN "01000000" },
+	{ "an unknown kind", "2400 04 00 " NUMBER HANDLE "02 01 01 01 " CELL BYTE,
+	  "2400 04 00 " NUMBER HANDLE "03 01 01 01 " CELL BYTE },
+	{ "an unknown mode", "2400 04 00 " NUMBER HANDLE "02 01 01 01 " CELL BYTE,
+	  "2400 04 00 " NUMBER HANDLE "02 02 01 01 " CELL BYTE },
+	{ "neither waiting nor not", "2400 04 00 " NUMBER HANDLE "02 01 01 01 " CELL BYTE,
+	  "2400 04 00 " NUMBER HANDLE "02 01 02 01 " CELL BYTE },
+	{ "neither welcoming a loan nor not", "2400 04 00 " NUMBER HANDLE "02 01 01 01 " CELL BYTE,
+	  "2400 04 00 " NUMBER HANDLE "02 01 01 02 " CELL BYTE },
+	{ "opened for an unknown kind", "0900 01 00 " NUMBER "02", "0900 01 00 " NUMBER "03" },
 	{ "a range that ends before it starts", "1d00 06 00 " NUMBER HANDLE "00 " BYTE,
 	  "1d00 06 00 " NUMBER HANDLE "00 0500000000000000 0400000000000000" },
 	{ "a range that ends too high",
@@ -162,11 +184,12 @@ static const struct {
 	{ "a NUL in a text", "0d00 08 00 " NUMBER "0300 787978", "0d00 08 00 " NUMBER "0300 780078" },
 	{ "a text beyond its message", "0c00 08 00 " NUMBER "0200 7879",
 	  "0c00 08 00 " NUMBER "0300 7879" },
-	{ "a name of no bytes", "0d00 02 00 " NUMBER "0000 0100 78", "0c00 02 00 " NUMBER "0000 0000" },
-	{ "a NUL in a name", "0f00 02 00 " NUMBER "0100 78 0200 7878",
-	  "0f00 02 00 " NUMBER "0100 78 0200 7800" },
-	{ "a NUL in a lockspace", "0f00 02 00 " NUMBER "0200 7878 0100 78",
-	  "0f00 02 00 " NUMBER "0200 7800 0100 78" },
+	{ "a name of no bytes", "0e00 02 00 " NUMBER "00 0000 0100 78",
+	  "0d00 02 00 " NUMBER "00 0000 0000" },
+	{ "a NUL in a name", "1000 02 00 " NUMBER "00 0100 78 0200 7878",
+	  "1000 02 00 " NUMBER "00 0100 78 0200 7800" },
+	{ "a NUL in a lockspace", "1000 02 00 " NUMBER "00 0200 7878 0100 78",
+	  "1000 02 00 " NUMBER "00 0200 7800 0100 78" },
 };
 
 static void test_rejected(void)
@@ -184,13 +207,15 @@ static void test_rejected(void)
 static void test_text(enum client_type type, size_t text_size, size_t text2_size, int want)
 {
 	uint8_t *bytes = calloc(1, CLIENT_PACKET_MAX);
-	size_t size = 8 + 2 + text_size + (type == CLIENT_OPEN_NAME ? 2 + text2_size : 0);
+	size_t size = 8 + 2 + text_size + (type == CLIENT_OPEN_NAME ? 3 + text2_size : 0);
 	size_t at = 8;
 
 	if (!bytes)
 		bail_out("no memory");
 	memset(bytes + 8, 'x', CLIENT_PACKET_MAX - 8);
 	memcpy(bytes, (uint8_t[]){ (uint8_t)size, (uint8_t)(size >> 8), (uint8_t)type, 0 }, 4);
+	if (type == CLIENT_OPEN_NAME)
+		bytes[at++] = BELAY_KIND_FLOCK;
 	memcpy(bytes + at, (uint8_t[]){ (uint8_t)text_size, (uint8_t)(text_size >> 8) }, 2);
 	at += 2 + text_size;
 	if (type == CLIENT_OPEN_NAME)
@@ -239,7 +264,7 @@ static void test_asserts(void)
 	struct attempt a = { .m = lock };
 
 	put(&a);
-	ok_uint(a.at, 0x1f, "a valid message is put");
+	ok_uint(a.at, 0x24, "a valid message is put");
 	a.m.type = CLIENT_TYPE_COUNT;
 	ok_asserts(put, &a, "an unknown type");
 	a.m = lock;
@@ -251,6 +276,14 @@ static void test_asserts(void)
 	a.m = hello;
 	a.m.magic = 0;
 	ok_asserts(put, &a, "HELLO without the magic");
+	a.m = (struct client_message){ .type = CLIENT_RESULT, .epoch = 1 };
+	ok_asserts(put, &a, "the epoch of no loan");
+	a.m = (struct client_message){ .type = CLIENT_RESULT, .room = 1 };
+	ok_asserts(put, &a, "the room of no loan");
+	a.m = (struct client_message){ .type = CLIENT_RESULT, .messages = 1 };
+	ok_asserts(put, &a, "messages before no loan");
+	a.m = (struct client_message){ .type = CLIENT_RESULT, .slot = 1, .result = -EIO };
+	ok_asserts(put, &a, "a loan with a failure");
 	a = (struct attempt){ .m = lock, .at = sizeof(a.bytes) + 1 };
 	ok_asserts(put, &a, "a place behind the packet, to put to");
 	ok_asserts(get, &a, "a place behind the packet, to get from");

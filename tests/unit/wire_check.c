@@ -96,9 +96,12 @@ void text_of_message(const struct client_message *m, char *ret_text)
 {
 	*ret_text = 0;
 	add(ret_text, "type=%u magic=%" PRIx32 " version=%" PRIu32 " node=%" PRIu32 " number=%" PRIu32
-	    " handle=%" PRIu32 " result=%" PRId32 " kind=%u mode=%u wait=%d held=%d more=%d",
-	    (unsigned)m->type, m->magic, m->version, m->node, m->number, m->handle, m->result,
-	    (unsigned)m->kind, (unsigned)m->mode, m->wait, m->held, m->more);
+	    " handle=%" PRIu32 " resource=%" PRIu32 " result=%" PRId32 " kind=%u mode=%u wait=%d"
+	    " lend=%d held=%d more=%d cell=%" PRIu32 " slot=%" PRIu32 " epoch=%" PRIx32 " room=%" PRIu32
+	    " messages=%" PRIu32,
+	    (unsigned)m->type, m->magic, m->version, m->node, m->number, m->handle, m->resource,
+	    m->result, (unsigned)m->kind, (unsigned)m->mode, m->wait, m->lend, m->held, m->more,
+	    m->cell, m->slot, m->epoch, m->room, m->messages);
 	add_range(ret_text, &m->range);
 	add_owner(ret_text, &m->owner);
 	add(ret_text, " token=%" PRIu64 " text=%u:%.*s text2=%u:%.*s", m->token, m->text_size,

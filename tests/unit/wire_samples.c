@@ -338,25 +338,28 @@ const struct client_sample client_samples[] = {
 		.message_count = 1, .message = { {
 			.type = CLIENT_HELLO, .magic = CLIENT_MAGIC, .version = CLIENT_VERSION,
 		} },
-		.hex = "0c000000 424c415901000000",
+		.hex = "0c000000 424c415902000000",
 	}, {
 		.name = "WELCOME",
 		.message_count = 1, .message = { {
 			.type = CLIENT_WELCOME, .version = CLIENT_VERSION, .node = 0x01020304,
 		} },
-		.hex = "0c000900 0100000004030201",
+		.hex = "0c000900 0200000004030201",
 	}, {
 		.name = "OPEN_FD",
-		.message_count = 1, .message = { { .type = CLIENT_OPEN_FD, .number = 1 } },
-		.hex = "08000100 01000000",
+		.message_count = 1, .message = { {
+			.type = CLIENT_OPEN_FD, .number = 1, .kind = BELAY_KIND_OFD,
+		} },
+		.hex = "09000100 0100000001",
 	}, {
 		.name = "OPEN_NAME: of a lockspace, and of the default",
 		.message_count = 2, .message = {
 			{ .type = CLIENT_OPEN_NAME, .number = 2, TEXT("batch"), TEXT2("nightly run") },
-			{ .type = CLIENT_OPEN_NAME, .number = 3, TEXT(""), TEXT2("x") },
+			{ .type = CLIENT_OPEN_NAME, .number = 3, .kind = BELAY_KIND_FLOCK,
+			  TEXT(""), TEXT2("x") },
 		},
-		.hex = "1c000200 02000000050062617463680b006e696768746c792072756e 0d000200 "
-		       "030000000000010078",
+		.hex = "1d000200 0200000000050062617463680b006e696768746c792072756e 0e000200 "
+		       "03000000020000010078",
 	}, {
 		.name = "LOCKs and an UNLOCK in one packet",
 		.message_count = 3, .message = {
@@ -365,26 +368,28 @@ const struct client_sample client_samples[] = {
 			{ .type = CLIENT_LOCK, .number = 4, .handle = 5, .kind = BELAY_KIND_POSIX,
 			  .mode = BELAY_MODE_EX, .wait = true, .range = { 20, 29 } },
 			{ .type = CLIENT_LOCK, .number = 5, .handle = 6, .kind = BELAY_KIND_FLOCK,
-			  .mode = BELAY_MODE_SH, .range = { 0, BELAY_OFFSET_MAX } },
+			  .mode = BELAY_MODE_SH, .lend = true, .cell = 7, .range = { 0, BELAY_OFFSET_MAX } },
 		},
 		.hex = "1d000600 0000000005000000000a000000000000001300000000000000 "
-		       "1f000400 040000000500000000010114000000000000001d00000000000000 "
-		       "1f000400 05000000060000000200000000000000000000ffffffffffffff7f",
+		       "24000400 04000000050000000001010000000000"
+		       "14000000000000001d00000000000000 "
+		       "24000400 05000000060000000200000107000000"
+		       "0000000000000000ffffffffffffff7f",
 	}, {
 		.name = "TEST",
 		.message_count = 1, .message = { {
 			.type = CLIENT_TEST, .number = 6, .handle = 6, .kind = BELAY_KIND_OFD,
-			.mode = BELAY_MODE_EX, .range = { 1, 2 },
+			.mode = BELAY_MODE_EX, .cell = 64, .range = { 1, 2 },
 		} },
-		.hex = "1e000500 0600000006000000010101000000000000000200000000000000",
+		.hex = "22000500 060000000600000001014000000001000000000000000200000000000000",
 	}, {
 		.name = "the highest values of a LOCK",
 		.message_count = 1, .message = { {
 			.type = CLIENT_LOCK, .number = UINT32_MAX, .handle = UINT32_MAX,
-			.kind = BELAY_KIND_FLOCK, .mode = BELAY_MODE_EX, .wait = true,
-			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
+			.kind = BELAY_KIND_FLOCK, .mode = BELAY_MODE_EX, .wait = true, .lend = true,
+			.cell = UINT32_MAX, .range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
 		} },
-		.hex = "1f000400 ffffffffffffffff020101ffffffffffffff7fffffffffffffff7f",
+		.hex = "24000400 ffffffffffffffff02010101ffffffffffffffffffffff7fffffffffffffff7f",
 	}, {
 		.name = "CANCEL, CLOSE",
 		.message_count = 2, .message = {
@@ -402,8 +407,37 @@ const struct client_sample client_samples[] = {
 			{ .type = CLIENT_RESULT, .number = 4, .handle = 5, .token = 0x1122334455667788 },
 			{ .type = CLIENT_RESULT, .number = 5, .result = -EAGAIN },
 		},
-		.hex = "18000a00 0400000005000000000000008877665544332211 18000a00 "
-		       "0500000000000000f5ffffff0000000000000000",
+		.hex = "20000a00 04000000050000000000000000000000887766554433221100000000 "
+		       "20000a00 050000000000000000000000f5ffffff000000000000000000000000",
+	}, {
+		.name = "RESULT: opened, and granted with a loan",
+		.message_count = 2, .message = {
+			{ .type = CLIENT_RESULT, .number = 1, .handle = 5, .resource = 9 },
+			{ .type = CLIENT_RESULT, .number = 4, .handle = 5, .token = 0x1122334455667788,
+			  .slot = 3, .epoch = 0xabcdef, .mode = BELAY_MODE_EX,
+			  .range = { 4096, BELAY_OFFSET_MAX }, .room = 64, .messages = 17 },
+		},
+		.hex = "20000a00 01000000050000000900000000000000000000000000000000000000 "
+		       "3d000a00 04000000050000000000000000000000887766554433221103000000"
+		       "efcdab00010010000000000000ffffffffffffff7f4000000011000000",
+	}, {
+		.name = "the highest values of a loan",
+		.message_count = 1, .message = { {
+			.type = CLIENT_RESULT, .number = UINT32_MAX, .handle = UINT32_MAX,
+			.resource = UINT32_MAX, .token = UINT64_MAX, .slot = UINT32_MAX,
+			.epoch = UINT32_MAX, .mode = BELAY_MODE_EX,
+			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX }, .room = UINT32_MAX,
+			.messages = UINT32_MAX,
+		} },
+		.hex = "3d000a00 ffffffffffffffffffffffff00000000ffffffffffffffffffffffff"
+		       "ffffffff01ffffffffffffff7fffffffffffffff7fffffffffffffffff",
+	}, {
+		.name = "SHARE, RETURN",
+		.message_count = 2, .message = {
+			{ .type = CLIENT_SHARE, .number = 9 },
+			{ .type = CLIENT_RETURN, .slot = 256, .epoch = 0xffffff },
+		},
+		.hex = "08000f00 09000000 0c001000 00010000ffffff00",
 	}, {
 		.name = "TESTED: held, and free",
 		.message_count = 2, .message = {
