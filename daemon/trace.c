@@ -22,6 +22,7 @@ static const char *const states[BELAY_STATE_COUNT] = {
 	[BELAY_STATE_OWNED] = "owned",
 	[BELAY_STATE_RECALL] = "recall",
 	[BELAY_STATE_ARB] = "arbitrated",
+	[BELAY_STATE_SHARED] = "shared",
 };
 
 static const char *const standings[BELAY_NODE_STANDING_COUNT] = {
@@ -36,6 +37,9 @@ static const char *const events[BELAY_EVENT_COUNT] = {
 	[BELAY_EVENT_UNLOCK] = "unlock",
 	[BELAY_EVENT_CANCEL] = "cancel",
 	[BELAY_EVENT_CLIENT_GONE] = "client gone",
+	[BELAY_EVENT_LOAN_HELD] = "loan held",
+	[BELAY_EVENT_LOAN_BACK] = "loan back",
+	[BELAY_EVENT_HINT] = "hint",
 	[BELAY_EVENT_FENCE] = "fence",
 	[BELAY_EVENT_LEAVE] = "leave",
 	[BELAY_EVENT_QUORUM] = "quorum",
@@ -71,6 +75,7 @@ static const char *const records[BELAY_RECORD_COUNT] = {
 	[BELAY_RECORD_NODE] = "NODE",
 	[BELAY_RECORD_OWNER] = "OWNER",
 	[BELAY_RECORD_RESOURCE] = "RESOURCE",
+	[BELAY_RECORD_DELEGATION] = "DELEGATION",
 	[BELAY_RECORD_LOCK] = "LOCK",
 	[BELAY_RECORD_WAITER] = "WAITER",
 	[BELAY_RECORD_END] = "END",
@@ -80,6 +85,10 @@ static const char *const actions[BELAY_ACTION_COUNT] = {
 	[BELAY_ACTION_SEND] = "send",
 	[BELAY_ACTION_FLUSH] = "flush",
 	[BELAY_ACTION_REPLY] = "reply",
+	[BELAY_ACTION_LEND_HELD] = "lend held",
+	[BELAY_ACTION_LEND] = "lend",
+	[BELAY_ACTION_RECALL] = "recall",
+	[BELAY_ACTION_HINT] = "hint",
 	[BELAY_ACTION_LOST] = "lost",
 	[BELAY_ACTION_SNAPSHOT] = "snapshot",
 	[BELAY_ACTION_HOLD] = "hold",
@@ -190,6 +199,8 @@ static void add_op(struct text *t, const struct belay_op *op)
 		if (op->type == BELAY_OP_HELD)
 			add(t, " %s", modes[op->mode]);
 		add_owner(t, &op->owner);
+		if (op->request != 0)
+			add(t, " request %" PRIu32 " token %" PRIu64, op->request, op->token);
 		break;
 	case BELAY_OP_CANCEL:
 		add(t, " %" PRIu32, op->request);
@@ -203,7 +214,16 @@ static void add_op(struct text *t, const struct belay_op *op)
 		}
 		break;
 	case BELAY_OP_RELINQ:
+		add_key(t, &op->key);
+		add_range(t, &op->range);
+		add(t, " epoch %" PRIu64 " token %" PRIu64 "%s", op->epoch, op->token,
+		    op->keep ? " keep" : "");
+		break;
 	case BELAY_OP_CLAIM:
+		add_key(t, &op->key);
+		add_range(t, &op->range);
+		add(t, " %s", modes[op->mode]);
+		break;
 	case BELAY_OP_IDLE:
 		add_key(t, &op->key);
 		add(t, " epoch %" PRIu64, op->epoch);
@@ -247,7 +267,81 @@ static void add_local(struct text *t, const struct belay_event *ev)
 	add(t, " owner %" PRIu32 ".%" PRIu64 " %s pid %" PRIu32, ev->lock.owner.client,
 	    ev->lock.owner.key, kinds[ev->lock.owner.kind], ev->lock.owner.pid);
 	if (ev->type == BELAY_EVENT_LOCK)
-		add(t, " cookie %" PRIu64, ev->lock.cookie);
+		add(t, " cookie %" PRIu64 "%s", ev->lock.cookie, ev->lock.lend ? " lend" : "");
+}
+
+static void add_loan_held(struct text *t, uint32_t loan, const struct belay_range *range,
+			  enum belay_mode mode, const struct belay_owner *owner)
+{
+	add(t, " %" PRIu32, loan);
+	add_range(t, range);
+	add(t, " %s owner %" PRIu64 " %s", modes[mode], owner->key, kinds[owner->kind]);
+}
+
+static void add_loan_back(struct text *t, const struct belay_event *ev)
+{
+	add(t, " %" PRIu32, ev->loan.loan);
+	if (ev->loan.used) {
+		add(t, " used");
+		add_range(t, &ev->loan.range);
+		add(t, " %s", modes[ev->loan.used_ex ? BELAY_MODE_EX : BELAY_MODE_SH]);
+	}
+	add(t, " token %" PRIu64, ev->loan.token);
+}
+
+static void add_hint(struct text *t, const struct belay_hint *hint)
+{
+	add(t, " of %" PRIu32 ".%" PRIu64 " ack %" PRIu64 ".%" PRIu64, hint->node, hint->seq,
+	    hint->ack_incarnation, hint->ack_seq);
+	add_key(t, &hint->key);
+	add_range(t, &hint->range);
+	add_owner(t, &hint->owner);
+	add(t, " request %" PRIu32 " token %" PRIu64, hint->request, hint->token);
+}
+
+static void add_record(struct text *t, const struct belay_record *record)
+{
+	add(t, " %s", records[record->type]);
+	if (record->type != BELAY_RECORD_DELEGATION)
+		return;
+	add(t, " of %" PRIu32 " node %" PRIu32, record->resource_number, record->node);
+	add_range(t, &record->range);
+	add(t, " %s epoch %" PRIu64 "%s", modes[record->mode], record->epoch,
+	    record->recalled ? " recalled" : "");
+}
+
+/* What the local events have to tell; the ordered ones have trace_event(). */
+static void add_local_event(struct text *t, const struct belay_event *ev)
+{
+	switch (ev->type) {
+	case BELAY_EVENT_LOCK:
+	case BELAY_EVENT_UNLOCK:
+		add_local(t, ev);
+		break;
+	case BELAY_EVENT_CANCEL:
+		add(t, " client %" PRIu32 " cookie %" PRIu64, ev->client.client, ev->client.cookie);
+		break;
+	case BELAY_EVENT_CLIENT_GONE:
+		add(t, " client %" PRIu32, ev->client.client);
+		break;
+	case BELAY_EVENT_LOAN_HELD:
+		add_loan_held(t, ev->loan.loan, &ev->loan.range, ev->loan.mode, &ev->loan.owner);
+		break;
+	case BELAY_EVENT_LOAN_BACK:
+		add_loan_back(t, ev);
+		break;
+	case BELAY_EVENT_HINT:
+		add_hint(t, ev->hint);
+		break;
+	case BELAY_EVENT_FENCE:
+		add(t, " node %" PRIu32, ev->fence.node);
+		break;
+	case BELAY_EVENT_QUORUM:
+		add(t, " %s", ev->quorum.quorate ? "yes" : "no");
+		break;
+	default:
+		break;
+	}
 }
 
 void trace_event(char *buf, size_t size, const struct belay_event *ev)
@@ -257,22 +351,6 @@ void trace_event(char *buf, size_t size, const struct belay_event *ev)
 	assert(size > 0 && ev->type < BELAY_EVENT_COUNT);
 	add(&t, "%s", events[ev->type]);
 	switch (ev->type) {
-	case BELAY_EVENT_LOCK:
-	case BELAY_EVENT_UNLOCK:
-		add_local(&t, ev);
-		break;
-	case BELAY_EVENT_CANCEL:
-		add(&t, " client %" PRIu32 " cookie %" PRIu64, ev->client.client, ev->client.cookie);
-		break;
-	case BELAY_EVENT_CLIENT_GONE:
-		add(&t, " client %" PRIu32, ev->client.client);
-		break;
-	case BELAY_EVENT_FENCE:
-		add(&t, " node %" PRIu32, ev->fence.node);
-		break;
-	case BELAY_EVENT_QUORUM:
-		add(&t, " %s", ev->quorum.quorate ? "yes" : "no");
-		break;
 	case BELAY_EVENT_VIEW:
 		add_nodes(&t, "members", ev->view.member_count, ev->view.member);
 		add_nodes(&t, "joined", ev->view.joined_count, ev->view.joined);
@@ -290,9 +368,10 @@ void trace_event(char *buf, size_t size, const struct belay_event *ev)
 		add_op(&t, ev->op);
 		break;
 	case BELAY_EVENT_RECORD:
-		add(&t, " %s", records[ev->record->type]);
+		add_record(&t, ev->record);
 		break;
 	default:
+		add_local_event(&t, ev);
 		break;
 	}
 }
@@ -307,6 +386,14 @@ static void add_reply(struct text *t, const struct belay_action *a)
 		add(t, " %s", modes[a->mode]);
 		add_owner(t, &a->holder);
 	}
+}
+
+static void add_lend(struct text *t, const struct belay_action *a)
+{
+	add(t, " %" PRIu32 " client %" PRIu32 " cookie %" PRIu64, a->loan, a->client, a->cookie);
+	add_key(t, &a->key);
+	add_range(t, &a->range);
+	add(t, " %s token %" PRIu64 " room %" PRIu32, modes[a->mode], a->token, a->room);
 }
 
 void trace_action(char *buf, size_t size, const struct belay_action *a)
@@ -326,6 +413,19 @@ void trace_action(char *buf, size_t size, const struct belay_action *a)
 		break;
 	case BELAY_ACTION_REPLY:
 		add_reply(&t, a);
+		break;
+	case BELAY_ACTION_LEND_HELD:
+		add_loan_held(&t, a->loan, &a->range, a->mode, &a->holder);
+		break;
+	case BELAY_ACTION_LEND:
+		add_lend(&t, a);
+		break;
+	case BELAY_ACTION_RECALL:
+		add(&t, " %" PRIu32 " client %" PRIu32, a->loan, a->client);
+		break;
+	case BELAY_ACTION_HINT:
+		add(&t, " to %" PRIu32, a->node);
+		add_hint(&t, a->hint);
 		break;
 	case BELAY_ACTION_LOST:
 		add(&t, " client %" PRIu32, a->client);

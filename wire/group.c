@@ -30,24 +30,28 @@ enum field {
 	PLACE = 1 << 16,
 	HASH = 1 << 17,
 	INCARNATION = 1 << 18,
+	/* This one lives in the flags, too, as FLAG_KEEP. */
+	KEEP = 1 << 19,
 };
 
 #define FLAGS (MODE | WAIT | TEST | HELD | SYNCED)
 #define FLAG_SAME_KEY 0x20
 #define FLAG_KIND 0xc0
 #define FLAG_KIND_SHIFT 6
+/* The bit of SYNCED: no op has both. */
+#define FLAG_KEEP SYNCED
 
 #define FRAME_ASK 0x01
 
 static const uint32_t op_fields[BELAY_OP_COUNT] = {
 	[BELAY_OP_REQ] = REQUEST | KEY | OWNER | RANGE | MODE | WAIT | TEST,
-	[BELAY_OP_REL] = KEY | OWNER | RANGE,
+	[BELAY_OP_REL] = REQUEST | KEY | OWNER | RANGE | TOKEN,
 	[BELAY_OP_CANCEL] = REQUEST,
 	[BELAY_OP_BUSY] = NODE | REQUEST | HELD | HOLDER | OWNER | RANGE | MODE,
 	[BELAY_OP_HELD] = KEY | OWNER | RANGE | MODE,
 	[BELAY_OP_WAITING] = REQUEST | KEY | OWNER | RANGE | MODE | WAIT | TEST,
-	[BELAY_OP_RELINQ] = KEY | EPOCH | TOKEN,
-	[BELAY_OP_CLAIM] = KEY | EPOCH,
+	[BELAY_OP_RELINQ] = KEY | RANGE | EPOCH | TOKEN | KEEP,
+	[BELAY_OP_CLAIM] = KEY | RANGE | MODE | EPOCH,
 	[BELAY_OP_IDLE] = KEY | EPOCH,
 	[BELAY_OP_CLIENT_GONE] = CLIENT,
 	[BELAY_OP_HELLO] = SYNCED | LIMITS | TOKEN,
@@ -71,26 +75,31 @@ static uint32_t fields_of(enum belay_op_type type, bool held)
 static uint8_t flags_allowed(uint32_t fields)
 {
 	return (uint8_t)((fields & FLAGS) | (fields & KEY ? FLAG_SAME_KEY : 0) |
-			 (fields & OWNER ? FLAG_KIND : 0));
+			 (fields & OWNER ? FLAG_KIND : 0) | (fields & KEEP ? FLAG_KEEP : 0));
 }
 
 static uint8_t flags_of(const struct belay_op *op, uint32_t fields, bool same_key)
 {
 	unsigned flags = (op->mode == BELAY_MODE_EX ? MODE : 0) | (op->wait ? WAIT : 0) |
 			 (op->test ? TEST : 0) | (op->held ? HELD : 0) |
-			 (op->synced ? SYNCED : 0) | (same_key ? FLAG_SAME_KEY : 0) |
+			 (fields & KEEP && op->keep ? FLAG_KEEP : 0) |
+			 (fields & SYNCED && op->synced ? SYNCED : 0) |
+			 (same_key ? FLAG_SAME_KEY : 0) |
 			 (unsigned)op->owner.kind << FLAG_KIND_SHIFT;
 
 	return (uint8_t)(flags & flags_allowed(fields));
 }
 
-static void get_flags(struct belay_op *op, uint8_t flags)
+static void get_flags(struct belay_op *op, uint32_t fields, uint8_t flags)
 {
 	op->mode = flags & MODE ? BELAY_MODE_EX : BELAY_MODE_SH;
 	op->wait = flags & WAIT;
 	op->test = flags & TEST;
 	op->held = flags & HELD;
-	op->synced = flags & SYNCED;
+	if (fields & KEEP)
+		op->keep = flags & FLAG_KEEP;
+	else
+		op->synced = flags & SYNCED;
 	op->owner.kind = flags >> FLAG_KIND_SHIFT;
 }
 
@@ -269,7 +278,7 @@ int wire_get_op(struct wire_reader *r, struct belay_op *ret_op)
 	if (flags & ~flags_allowed(fields))
 		return -EBADMSG;
 	same_key = flags & FLAG_SAME_KEY;
-	get_flags(&op, flags);
+	get_flags(&op, fields, flags);
 	if (fields & (OWNER | CLIENT))
 		op.owner.node = r->node;
 	get_fields(&c, &op, same_key ? fields & ~(uint32_t)KEY : fields);

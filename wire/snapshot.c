@@ -36,11 +36,17 @@ enum field {
 	QUEUE = 1 << 20,
 	HASH = 1 << 21,
 	COUNT = 1 << 22,
+	RESOURCE = 1 << 23,	/* the number of the resource alone */
+	/* This one lives in the flags, too, as FLAG_RECALLED. */
+	RECALLED = 1 << 24,
 };
 
 #define FLAGS (MODE | WAIT | TEST | STAGED | SYNCED)
 #define FLAG_CHOICE 0xe0
 #define FLAG_CHOICE_SHIFT 5
+
+/* The bit of STAGED: no record has both. */
+#define FLAG_RECALLED STAGED
 
 #define SNAPSHOT_LAST 0x01
 
@@ -52,6 +58,7 @@ static const uint32_t record_fields[BELAY_RECORD_COUNT] = {
 	[BELAY_RECORD_NODE] = NODE | STANDING | SYNCED | INCARNATION | SEQ,
 	[BELAY_RECORD_OWNER] = NUMBER | OWNER,
 	[BELAY_RECORD_RESOURCE] = NUMBER | KEY | STATE | NODE | EPOCH | POLICY,
+	[BELAY_RECORD_DELEGATION] = RESOURCE | NODE | EPOCH | RANGE | MODE | RECALLED,
 	[BELAY_RECORD_LOCK] = REFERENCES | RANGE | MODE | STAGED,
 	[BELAY_RECORD_WAITER] = REFERENCES | RANGE | MODE | REQUEST | WAIT | TEST | QUEUE,
 	[BELAY_RECORD_END] = HASH | COUNT,
@@ -61,7 +68,8 @@ static uint8_t flags_allowed(uint32_t fields)
 {
 	bool choice = fields & (OWNER | STANDING | STATE);
 
-	return (uint8_t)((fields & FLAGS) | (choice ? FLAG_CHOICE : 0));
+	return (uint8_t)((fields & FLAGS) | (choice ? FLAG_CHOICE : 0) |
+			 (fields & RECALLED ? FLAG_RECALLED : 0));
 }
 
 static unsigned choice_of(const struct belay_record *record, uint32_t fields)
@@ -77,7 +85,9 @@ static uint8_t flags_of(const struct belay_record *record, uint32_t fields)
 {
 	unsigned flags = (record->mode == BELAY_MODE_EX ? MODE : 0) |
 			 (record->wait ? WAIT : 0) | (record->test ? TEST : 0) |
-			 (record->staged ? STAGED : 0) | (record->synced ? SYNCED : 0) |
+			 (fields & STAGED && record->staged ? STAGED : 0) |
+			 (fields & RECALLED && record->recalled ? FLAG_RECALLED : 0) |
+			 (record->synced ? SYNCED : 0) |
 			 choice_of(record, fields) << FLAG_CHOICE_SHIFT;
 
 	return (uint8_t)(flags & flags_allowed(fields));
@@ -90,7 +100,10 @@ static void get_flags(struct belay_record *record, uint32_t fields, uint8_t flag
 	record->mode = flags & MODE ? BELAY_MODE_EX : BELAY_MODE_SH;
 	record->wait = flags & WAIT;
 	record->test = flags & TEST;
-	record->staged = flags & STAGED;
+	if (fields & RECALLED)
+		record->recalled = flags & FLAG_RECALLED;
+	else
+		record->staged = flags & STAGED;
 	record->synced = flags & SYNCED;
 	if (fields & OWNER)
 		record->owner.kind = choice;
@@ -118,6 +131,8 @@ static bool record_valid(const struct belay_record *record)
 		return record->owner.node != 0 && record->owner.kind < BELAY_KIND_COUNT;
 	case BELAY_RECORD_RESOURCE:
 		return resource_valid(record);
+	case BELAY_RECORD_DELEGATION:
+		return record->node != 0;
 	case BELAY_RECORD_WAITER:
 		/* A test is answered at once. */
 		return !record->test || !record->wait;
@@ -134,6 +149,8 @@ static void put_fields(struct writer *c, const struct belay_record *record, uint
 		put_varint(c, record->token);
 	if (fields & NUMBER)
 		put_varint(c, record->number);
+	if (fields & RESOURCE)
+		put_varint(c, record->resource_number);
 	if (fields & KEY)
 		put_key(c, &record->key);
 	if (fields & NODE)
@@ -177,6 +194,8 @@ static void get_fields(struct reader *c, struct belay_record *record, uint32_t f
 		record->token = get_varint(c, UINT64_MAX);
 	if (fields & NUMBER)
 		record->number = get_varint32(c);
+	if (fields & RESOURCE)
+		record->resource_number = get_varint32(c);
 	if (fields & KEY)
 		record->key = get_key(c);
 	if (fields & NODE)

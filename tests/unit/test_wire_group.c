@@ -120,16 +120,22 @@ static const struct {
 	{ "an op of unknown type", HEAD "0b00", HEAD "1000" },
 	{ "an op without flags", HEAD "0b00", HEAD "0b" },
 	{ "an unknown flag: LEAVE", HEAD "0e00", HEAD "0e01" },
-	{ "an unknown flag: REL with a mode", HEAD "0100 " KEY "01 00 00 00 00",
-	  HEAD "0101 " KEY "01 00 00 00 00" },
+	{ "an unknown flag: REL with a mode", HEAD "0100 00 " KEY "01 00 00 00 00 00",
+	  HEAD "0101 00 " KEY "01 00 00 00 00 00" },
+	{ "an unknown flag: HELLO that keeps its mode", HEAD "0a10 01 01 01 01" REST,
+	  HEAD "0a11 01 01 01 01" REST },
+	{ "an unknown flag: RELINQ with a mode", HEAD "0610 " KEY "00 00 01 02",
+	  HEAD "0611 " KEY "00 00 01 02" },
+	{ "an unknown flag: CLAIM that keeps", HEAD "0701 " KEY "00 00 01",
+	  HEAD "0711 " KEY "00 00 01" },
 	{ "an unknown flag: HELD that waits", HEAD "0401 " KEY "01 00 00 00 00",
 	  HEAD "0403 " KEY "01 00 00 00 00" },
 	{ "an unknown flag: REQ that is held", HEAD "0003 01 " KEY "01 00 00 00 00",
 	  HEAD "000b 01 " KEY "01 00 00 00 00" },
 	{ "an unknown flag: REQ that is synced", HEAD "0003 01 " KEY "01 00 00 00 00",
 	  HEAD "0013 01 " KEY "01 00 00 00 00" },
-	{ "an unknown flag: CANCEL with the last key", HEAD "0700 " KEY "01 0200 01",
-	  HEAD "0700 " KEY "01 0220 01" },
+	{ "an unknown flag: CANCEL with the last key", HEAD "0800 " KEY "01 0200 01",
+	  HEAD "0800 " KEY "01 0220 01" },
 	{ "an unknown flag: BUSY with a mode and no holder", HEAD "0300 02 03", HEAD "0301 02 03" },
 	{ "an unknown flag: BUSY with a kind and no holder", HEAD "0300 02 03", HEAD "0340 02 03" },
 	{ "an unknown flag: CLIENT_GONE with a kind", HEAD "0900 01", HEAD "0940 01" },
@@ -137,23 +143,23 @@ static const struct {
 	  HEAD "0007 01 " KEY "01 00 00 00 00" },
 	{ "WAITING that tests and waits", HEAD "0504 01 " KEY "01 00 00 00 00",
 	  HEAD "0506 01 " KEY "01 00 00 00 00" },
-	{ "an unknown kind of owner", HEAD "0180 " KEY "01 00 00 00 00",
-	  HEAD "01c0 " KEY "01 00 00 00 00" },
-	{ "the last key where there was none", HEAD "0700 " KEY "01", HEAD "0720 01" },
-	{ "the last key spelled out", HEAD "0700 " KEY "01 0720 02",
-	  HEAD "0700 " KEY "01 0700 " KEY "02" },
-	{ "a range that starts too high", HEAD "0100 " KEY "01 00 00 ffffffffffffffff7f 00",
-	  HEAD "0100 " KEY "01 00 00 80808080808080808001 00" },
-	{ "a length to the end that is not 0", HEAD "0100 " KEY "01 00 00 feffffffffffffff7f 01",
-	  HEAD "0100 " KEY "01 00 00 feffffffffffffff7f 02" },
-	{ "a length beyond the end", HEAD "0100 " KEY "01 00 00 ffffffffffffffff7f 00",
-	  HEAD "0100 " KEY "01 00 00 ffffffffffffffff7f 01" },
+	{ "an unknown kind of owner", HEAD "0180 00 " KEY "01 00 00 00 00 00",
+	  HEAD "01c0 00 " KEY "01 00 00 00 00 00" },
+	{ "the last key where there was none", HEAD "0800 " KEY "01", HEAD "0820 01" },
+	{ "the last key spelled out", HEAD "0800 " KEY "01 0820 02",
+	  HEAD "0800 " KEY "01 0800 " KEY "02" },
+	{ "a range that starts too high", HEAD "0100 00 " KEY "01 00 00 ffffffffffffffff7f 00 00",
+	  HEAD "0100 00 " KEY "01 00 00 80808080808080808001 00 00" },
+	{ "a length to the end that is not 0", HEAD "0100 00 " KEY "01 00 00 feffffffffffffff7f 01 00",
+	  HEAD "0100 00 " KEY "01 00 00 feffffffffffffff7f 02 00" },
+	{ "a length beyond the end", HEAD "0100 00 " KEY "01 00 00 ffffffffffffffff7f 00 00",
+	  HEAD "0100 00 " KEY "01 00 00 ffffffffffffffff7f 01 00" },
 	{ "a padded 0", HEAD "0200 00", HEAD "0200 8000" },
 	{ "a number above 32 bits", HEAD "0200 ffffffff0f", HEAD "0200 8080808010" },
-	{ "a number above 64 bits", HEAD "0700 " KEY "ffffffffffffffffff01",
-	  HEAD "0700 " KEY "ffffffffffffffffff02" },
-	{ "a number of eleven bytes", HEAD "0700 " KEY "ffffffffffffffffff01",
-	  HEAD "0700 " KEY "ffffffffffffffffff8100" },
+	{ "a number above 64 bits", HEAD "0800 " KEY "ffffffffffffffffff01",
+	  HEAD "0800 " KEY "ffffffffffffffffff02" },
+	{ "a number of eleven bytes", HEAD "0800 " KEY "ffffffffffffffffff01",
+	  HEAD "0800 " KEY "ffffffffffffffffff8100" },
 	{ "BUSY for no node", HEAD "0300 02 03", HEAD "0300 00 03" },
 	{ "BUSY, held by no node", HEAD "0308 02 03 04 00 00 00 00 00",
 	  HEAD "0308 02 03 00 00 00 00 00 00" },
@@ -195,15 +201,15 @@ static void test_foreign(void)
 		const char *what, *start;
 		int error;
 	} starts[] = {
-		{ "a frame", "424c5947 01 00 1400", 0 },
-		{ "another program's traffic", "524c5947 01 00 1400", -EBADMSG },
-		{ "magic that differs at its end", "424c5948 01 00 1400", -EBADMSG },
-		{ "an older version", "424c5947 00 00 1400", -EPROTONOSUPPORT },
-		{ "a newer version, whatever follows", "424c5947 02 07 ffff", -EPROTONOSUPPORT },
-		{ "an unknown kind of message", "424c5947 01 02 1400", -EBADMSG },
-		{ "a snapshot where a frame is due", "424c5947 01 01 1400", -EBADMSG },
-		{ "a size too small", "424c5947 01 00 1300", -EBADMSG },
-		{ "a size too large", "424c5947 01 00 1500", -EBADMSG },
+		{ "a frame", "424c5947 02 00 1400", 0 },
+		{ "another program's traffic", "524c5947 02 00 1400", -EBADMSG },
+		{ "magic that differs at its end", "424c5948 02 00 1400", -EBADMSG },
+		{ "an older version", "424c5947 01 00 1400", -EPROTONOSUPPORT },
+		{ "a newer version, whatever follows", "424c5947 03 07 ffff", -EPROTONOSUPPORT },
+		{ "an unknown kind of message", "424c5947 02 02 1400", -EBADMSG },
+		{ "a snapshot where a frame is due", "424c5947 02 01 1400", -EBADMSG },
+		{ "a size too small", "424c5947 02 00 1300", -EBADMSG },
+		{ "a size too large", "424c5947 02 00 1500", -EBADMSG },
 	};
 	enum wire_message type;
 
@@ -213,10 +219,10 @@ static void test_foreign(void)
 		(void)snprintf(hex, sizeof(hex), "%s%s", starts[i].start, rest);
 		ok_rejected(law_frame, hex, starts[i].error, starts[i].what);
 	}
-	ok_int(wire_message_type("BLYG\1\2", 6, &type), -EBADMSG, "no type that there is not");
-	ok_int(wire_message_type("BLYG\2", 5, &type), -EBADMSG, "no message of five bytes");
+	ok_int(wire_message_type("BLYG\2\2", 6, &type), -EBADMSG, "no type that there is not");
+	ok_int(wire_message_type("BLYG\3", 5, &type), -EBADMSG, "no message of five bytes");
 	ok_int(wire_message_type("", 0, &type), -EBADMSG, "no message of none");
-	ok_int(wire_message_type("BLYG\2\7", 6, &type), -EPROTONOSUPPORT, "a version speaks first");
+	ok_int(wire_message_type("BLYG\3\7", 6, &type), -EPROTONOSUPPORT, "a version speaks first");
 }
 
 /* An op with something in every field. */
@@ -224,7 +230,7 @@ static struct belay_op noise(enum belay_op_type type)
 {
 	return (struct belay_op){
 		.type = type, .mode = BELAY_MODE_EX, .wait = true, .test = true, .held = true,
-		.synced = true, .node = 1, .request = 2, .members = 3,
+		.synced = true, .keep = true, .node = 1, .request = 2, .members = 3,
 		.key = { .lockspace = 4, .id = { 5 } }, .range = { 6, 7 },
 		.owner = { .node = 1, .client = 8, .key = 9, .pid = 10, .kind = BELAY_KIND_FLOCK },
 		.epoch = 11, .token = 12, .place = 13, .hash = 14, .incarnation = 15,
@@ -244,7 +250,9 @@ static void test_noise(void)
 		{ BELAY_OP_LEAVE, "LEAVE", "0e00" },
 		{ BELAY_OP_CANCEL, "CANCEL", "020002" },
 		{ BELAY_OP_CLIENT_GONE, "CLIENT_GONE", "090008" },
-		{ BELAY_OP_CLAIM, "CLAIM", "0700 04000000 05000000000000000000000000000000 0b" },
+		{ BELAY_OP_CLAIM, "CLAIM", "0701 04000000 05000000000000000000000000000000 06 02 0b" },
+		{ BELAY_OP_RELINQ, "RELINQ",
+		  "0610 04000000 05000000000000000000000000000000 06 02 0b 0c" },
 		{ BELAY_OP_DIGEST, "DIGEST", "0f00 0d 0e00000000000000" },
 	};
 

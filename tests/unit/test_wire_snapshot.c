@@ -107,37 +107,42 @@ static const struct {
 	  "01 0200000000000000 03 0400000000000000 05 00 02" },
 	{ "a part above 32 bits", "01 0200000000000000 03 0400000000000000 05 ffffffff0f 00",
 	  "01 0200000000000000 03 0400000000000000 05 ffffffff1f 00" },
-	{ "a record of unknown type", HEAD "0600 0000000000000000 00",
-	  HEAD "0700 0000000000000000 00" },
+	{ "a record of unknown type", HEAD "0700 0000000000000000 00",
+	  HEAD "0800 0000000000000000 00" },
 	{ "a record without flags", HEAD "0000 00 00", HEAD "00" },
 	{ "an unknown flag: CORE with a mode", HEAD "0000 00 00", HEAD "0001 00 00" },
 	{ "an unknown flag: CORE with a state", HEAD "0000 00 00", HEAD "0020 00 00" },
 	{ "an unknown flag: NODE that waits", HEAD "0110 01 0000000000000000 00",
 	  HEAD "0112 01 0000000000000000 00" },
-	{ "an unknown flag: LOCK that tests", HEAD "0409 00 00 00 00", HEAD "040d 00 00 00 00" },
-	{ "an unknown flag: WAITER that is synced", HEAD "0503 00 00 00 00 00 00",
-	  HEAD "0513 00 00 00 00 00 00" },
-	{ "an unknown flag: WAITER that is staged", HEAD "0503 00 00 00 00 00 00",
-	  HEAD "050b 00 00 00 00 00 00" },
-	{ "WAITER that tests and waits", HEAD "0505 00 00 00 00 00 00",
-	  HEAD "0507 00 00 00 00 00 00" },
+	{ "an unknown flag: LOCK that tests", HEAD "0509 00 00 00 00", HEAD "050d 00 00 00 00" },
+	{ "an unknown flag: WAITER that is synced", HEAD "0603 00 00 00 00 00 00",
+	  HEAD "0613 00 00 00 00 00 00" },
+	{ "an unknown flag: WAITER that is staged", HEAD "0603 00 00 00 00 00 00",
+	  HEAD "060b 00 00 00 00 00 00" },
+	{ "WAITER that tests and waits", HEAD "0605 00 00 00 00 00 00",
+	  HEAD "0607 00 00 00 00 00 00" },
 	{ "NODE without a number", HEAD "0100 01 0000000000000000 00",
 	  HEAD "0100 00 0000000000000000 00" },
 	{ "NODE of unknown standing", HEAD "0160 01 0000000000000000 00",
 	  HEAD "0180 01 0000000000000000 00" },
 	{ "OWNER on no node", HEAD "0200 00 01 00 00 00", HEAD "0200 00 00 00 00 00" },
 	{ "OWNER of unknown kind", HEAD "0240 00 01 00 00 00", HEAD "0260 00 01 00 00 00" },
-	{ "RESOURCE of unknown state", HEAD "0360 00 " KEY "01 00 00 00 00",
-	  HEAD "0380 00 " KEY "01 00 00 00 00" },
+	{ "RESOURCE of unknown state", HEAD "0380 00 " KEY "01 00 00 00 00",
+	  HEAD "03a0 00 " KEY "01 00 00 00 00" },
 	{ "RESOURCE owned by no node", HEAD "0320 00 " KEY "01 00 00 00 00",
 	  HEAD "0320 00 " KEY "00 00 00 00 00" },
 	{ "RESOURCE recalled from no node", HEAD "0340 00 " KEY "01 00 00 00 00",
 	  HEAD "0340 00 " KEY "00 00 00 00 00" },
 	{ "RESOURCE with too high a back-off", HEAD "0300 00 " KEY "00 00 00 00 1f",
 	  HEAD "0300 00 " KEY "00 00 00 00 20" },
-	{ "LOCK of a range too long", HEAD "0400 00 00 01 feffffffffffffff7f",
-	  HEAD "0400 00 00 01 ffffffffffffffff7f" },
-	{ "a padded number", HEAD "0400 7f 00 00 00", HEAD "0400 ff00 00 00 00" },
+	{ "DELEGATION to no node", HEAD "0409 00 01 01 00 00", HEAD "0409 00 00 01 00 00" },
+	{ "an unknown flag: DELEGATION with a state", HEAD "0409 00 01 01 00 00",
+	  HEAD "0429 00 01 01 00 00" },
+	{ "an unknown flag: DELEGATION that waits", HEAD "0409 00 01 01 00 00",
+	  HEAD "040b 00 01 01 00 00" },
+	{ "LOCK of a range too long", HEAD "0500 00 00 01 feffffffffffffff7f",
+	  HEAD "0500 00 00 01 ffffffffffffffff7f" },
+	{ "a padded number", HEAD "0500 7f 00 00 00", HEAD "0500 ff00 00 00 00" },
 };
 
 static int law_of_body(const char *hex)
@@ -159,7 +164,7 @@ static void test_rejected(void)
 		ok_int(law_of_body(bad_snapshots[i].good), 0, "accepted without: %s", bad_snapshots[i].what);
 		ok_int(law_of_body(bad_snapshots[i].bad), -EBADMSG, "rejected: %s", bad_snapshots[i].what);
 	}
-	(void)snprintf(hex, sizeof(hex), "424c5947 01 00 1d00%s", rest);
+	(void)snprintf(hex, sizeof(hex), "424c5947 02 00 1d00%s", rest);
 	ok_rejected(law_snapshot, hex, -EBADMSG, "a frame where a snapshot is due");
 	(void)snprintf(hex, sizeof(hex), "424c5947 03 01 1d00%s", rest);
 	ok_rejected(law_snapshot, hex, -EPROTONOSUPPORT, "another version");

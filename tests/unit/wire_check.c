@@ -52,9 +52,9 @@ void text_of_frame(const struct belay_frame *frame, char *ret_text)
 void text_of_op(const struct belay_op *op, char *ret_text)
 {
 	*ret_text = 0;
-	add(ret_text, "type=%u mode=%u wait=%d test=%d held=%d synced=%d node=%" PRIu32
+	add(ret_text, "type=%u mode=%u wait=%d test=%d held=%d synced=%d keep=%d node=%" PRIu32
 	    " request=%" PRIu32 " members=%" PRIu32, (unsigned)op->type, (unsigned)op->mode,
-	    op->wait, op->test, op->held, op->synced, op->node, op->request, op->members);
+	    op->wait, op->test, op->held, op->synced, op->keep, op->node, op->request, op->members);
 	add_key(ret_text, &op->key);
 	add_range(ret_text, &op->range);
 	add_owner(ret_text, &op->owner);
@@ -88,8 +88,9 @@ void text_of_record(const struct belay_record *record, char *ret_text)
 	    "/%" PRIu32, (unsigned)record->state, record->user, record->streak, record->backoff,
 	    record->resource_number, record->owner_number);
 	add_range(ret_text, &record->range);
-	add(ret_text, " mode=%u request=%" PRIu32 " wait=%d test=%d staged=%d",
-	    (unsigned)record->mode, record->request, record->wait, record->test, record->staged);
+	add(ret_text, " mode=%u request=%" PRIu32 " wait=%d test=%d staged=%d recalled=%d",
+	    (unsigned)record->mode, record->request, record->wait, record->test, record->staged,
+	    record->recalled);
 }
 
 void text_of_message(const struct client_message *m, char *ret_text)

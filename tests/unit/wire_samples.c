@@ -21,7 +21,7 @@ const struct frame_sample frame_samples[] = {
 	{
 		.name = "nothing but a head",
 		.frame = ALONE,
-		.hex = "424c594701001400 010200000000000000000300",
+		.hex = "424c594702001400 010200000000000000000300",
 	}, {
 		.name = "asks, and acknowledges three",
 		.frame = {
@@ -32,7 +32,7 @@ const struct frame_sample frame_samples[] = {
 				{ .node = 300, .incarnation = 0, .seq = 128 },
 			},
 		},
-		.hex = "424c594701003400 "
+		.hex = "424c594702003400 "
 		       "0288776655443322110101030105000000000000007f02887766554433221100ac0200000000"
 		       "000000008001",
 	}, {
@@ -43,7 +43,7 @@ const struct frame_sample frame_samples[] = {
 				{ .node = UINT32_MAX, .incarnation = UINT64_MAX, .seq = UINT64_MAX },
 			},
 		},
-		.hex = "424c594701003800 "
+		.hex = "424c594702003800 "
 		       "ffffffff0fffffffffffffffff01ffffffffffffffffff0101ffffffff0fffffffffffffffff"
 		       "ffffffffffffffffff01",
 	}, {
@@ -52,7 +52,7 @@ const struct frame_sample frame_samples[] = {
 			.type = BELAY_OP_REQ, .request = 9, .key = INODE, .owner = PROCESS,
 			.range = { 100, 100 }, .mode = BELAY_MODE_EX, .wait = true,
 		} },
-		.hex = "424c594701003100 010200000000000000000300 "
+		.hex = "424c594702003100 010200000000000000000300 "
 		       "0003093412ed5e303132333435363738396162636465000700e7246401",
 	}, {
 		.name = "REQ: an open file tests all of it",
@@ -60,7 +60,7 @@ const struct frame_sample frame_samples[] = {
 			.type = BELAY_OP_REQ, .request = 1, .key = INODE, .owner = FILE_OWNER,
 			.range = { 0, BELAY_OFFSET_MAX }, .test = true,
 		} },
-		.hex = "424c594701003500 010200000000000000000300 "
+		.hex = "424c594702003500 010200000000000000000300 "
 		       "0044013412ed5e30313233343536373839616263646500ac0289cf959a12010000",
 	}, {
 		.name = "REQ: the highest values",
@@ -71,18 +71,18 @@ const struct frame_sample frame_samples[] = {
 			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
 			.mode = BELAY_MODE_EX, .wait = true,
 		} },
-		.hex = "424c594701005100 ffffffff0f0100000000000000000100 "
+		.hex = "424c594702005100 ffffffff0f0100000000000000000100 "
 		       "0083ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffff0fffffffffffff"
 		       "ffffff01ffffffff0fffffffffffffffff7f00",
 	}, {
 		.name = "REL: all but the last byte of a file",
 		.frame = ALONE, .op_count = 1, .op = { {
 			.type = BELAY_OP_REL, .key = NAMED, .owner = FILE_OWNER,
-			.range = { 0, BELAY_OFFSET_MAX - 1 },
+			.range = { 0, BELAY_OFFSET_MAX - 1 }, .request = 300, .token = 0x123456,
 		} },
-		.hex = "424c594701003c00 010200000000000000000300 "
-		       "014001000000ffffff00000000000000000000000000ac0289cf959a120100ffffffffffffff"
-		       "ff7f",
+		.hex = "424c594702004100 010200000000000000000300 "
+		       "0140ac0201000000ffffff00000000000000000000000000ac0289cf959a120100ffffffffff"
+		       "ffffff7fd6e848",
 	}, {
 		.name = "REL and REQ of one key, then of another, and of the first again",
 		.frame = ALONE, .op_count = 4, .op = {
@@ -92,19 +92,20 @@ const struct frame_sample frame_samples[] = {
 			{ .type = BELAY_OP_IDLE, .key = NAMED, .epoch = 4 },
 			{ .type = BELAY_OP_IDLE, .key = INODE, .epoch = 5 },
 		},
-		.hex = "424c594701006700 010200000000000000000300 "
-		       "01003412ed5e303132333435363738396162636465000700e7240001 00230a0700e7240101 "
+		.hex = "424c594702006900 010200000000000000000300 "
+		       "0100003412ed5e303132333435363738396162636465000700e724000100 00230a0700e7240101 "
 		       "080001000000ffffff0000000000000000000000000004 "
 		       "08003412ed5e3031323334353637383961626364650005",
 	}, {
 		.name = "the last key outlives ops that have none",
 		.frame = ALONE, .op_count = 3, .op = {
-			{ .type = BELAY_OP_CLAIM, .key = INODE, .epoch = 1 },
+			{ .type = BELAY_OP_CLAIM, .key = INODE, .mode = BELAY_MODE_EX, .epoch = 1 },
 			{ .type = BELAY_OP_CANCEL, .request = 2 },
-			{ .type = BELAY_OP_CLAIM, .key = INODE, .epoch = 3 },
+			{ .type = BELAY_OP_CLAIM, .key = INODE, .range = { 0, BELAY_OFFSET_MAX },
+			  .epoch = 3 },
 		},
-		.hex = "424c594701003100 010200000000000000000300 "
-		       "07003412ed5e3031323334353637383961626364650001 020002 072003",
+		.hex = "424c594702003500 010200000000000000000300 "
+		       "07013412ed5e30313233343536373839616263646500000101 020002 0720000003",
 	}, {
 		.name = "a key of zeros, and one that differs in its lockspace only",
 		.frame = ALONE, .op_count = 3, .op = {
@@ -112,22 +113,22 @@ const struct frame_sample frame_samples[] = {
 			{ .type = BELAY_OP_CLAIM, .key = { .lockspace = 1 }, .epoch = 2 },
 			{ .type = BELAY_OP_CLAIM, .key = { .lockspace = 1 }, .epoch = 3 },
 		},
-		.hex = "424c594701004500 010200000000000000000300 "
-		       "0700000000000000000000000000000000000000000001 "
-		       "0700010000000000000000000000000000000000000002 072003",
+		.hex = "424c594702004b00 010200000000000000000300 "
+		       "07000000000000000000000000000000000000000000000101 "
+		       "07000100000000000000000000000000000000000000000102 0720000103",
 	}, {
 		.name = "CANCEL",
 		.frame = ALONE, .op_count = 2, .op = {
 			{ .type = BELAY_OP_CANCEL, .request = 0 },
 			{ .type = BELAY_OP_CANCEL, .request = UINT32_MAX },
 		},
-		.hex = "424c594701001e00 010200000000000000000300 020000 0200ffffffff0f",
+		.hex = "424c594702001e00 010200000000000000000300 020000 0200ffffffff0f",
 	}, {
 		.name = "BUSY: nobody in the way",
 		.frame = ALONE, .op_count = 1, .op = { {
 			.type = BELAY_OP_BUSY, .node = 2, .request = 300,
 		} },
-		.hex = "424c594701001900 010200000000000000000300 030002ac02",
+		.hex = "424c594702001900 010200000000000000000300 030002ac02",
 	}, {
 		.name = "BUSY: held by another node",
 		.frame = ALONE, .op_count = 1, .op = { {
@@ -135,7 +136,7 @@ const struct frame_sample frame_samples[] = {
 			.owner = { .node = 3, .client = 4, .key = 5, .pid = 6, .kind = BELAY_KIND_FLOCK },
 			.range = { 4096, 8191 }, .mode = BELAY_MODE_EX,
 		} },
-		.hex = "424c594701002100 010200000000000000000300 038902ac020304050680208020",
+		.hex = "424c594702002100 010200000000000000000300 038902ac020304050680208020",
 	}, {
 		.name = "a resource given up: HELD, WAITING, RELINQ",
 		.frame = ALONE, .op_count = 3, .op = {
@@ -143,11 +144,20 @@ const struct frame_sample frame_samples[] = {
 			  .range = { 10, 19 }, .mode = BELAY_MODE_EX },
 			{ .type = BELAY_OP_WAITING, .key = INODE, .owner = FILE_OWNER, .request = 77,
 			  .range = { 10, 10 }, .wait = true },
-			{ .type = BELAY_OP_RELINQ, .key = INODE, .epoch = 128, .token = 0x123456 },
+			{ .type = BELAY_OP_RELINQ, .key = INODE, .range = { 10, 19 }, .epoch = 128,
+			  .token = 0x123456 },
 		},
-		.hex = "424c594701004400 010200000000000000000300 "
+		.hex = "424c594702004600 010200000000000000000300 "
 		       "04013412ed5e303132333435363738396162636465000700e7240a0a "
-		       "05624dac0289cf959a12010a01 06208001d6e848",
+		       "05624dac0289cf959a12010a01 06200a0a8001d6e848",
+	}, {
+		.name = "RELINQ: kept for readers",
+		.frame = ALONE, .op_count = 1, .op = { {
+			.type = BELAY_OP_RELINQ, .key = INODE, .range = { 0, BELAY_OFFSET_MAX },
+			.epoch = 1, .token = 2, .keep = true,
+		} },
+		.hex = "424c594702002e00 010200000000000000000300 "
+		       "06103412ed5e3031323334353637383961626364650000000102",
 	}, {
 		.name = "WAITING: a try and a test",
 		.frame = ALONE, .op_count = 2, .op = {
@@ -156,25 +166,29 @@ const struct frame_sample frame_samples[] = {
 			{ .type = BELAY_OP_WAITING, .key = INODE, .owner = PROCESS, .request = 2,
 			  .range = { 10, 10 }, .test = true },
 		},
-		.hex = "424c594701003a00 010200000000000000000300 "
+		.hex = "424c594702003a00 010200000000000000000300 "
 		       "0501013412ed5e303132333435363738396162636465000700e7240a01 0524020700e7240a01",
 	}, {
 		.name = "RELINQ, CLAIM, IDLE: the highest values",
 		.frame = ALONE, .op_count = 3, .op = {
-			{ .type = BELAY_OP_RELINQ, .key = HIGHEST, .epoch = UINT64_MAX, .token = UINT64_MAX },
-			{ .type = BELAY_OP_CLAIM, .key = HIGHEST, .epoch = UINT64_MAX },
+			{ .type = BELAY_OP_RELINQ, .key = HIGHEST,
+			  .range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX }, .epoch = UINT64_MAX,
+			  .token = UINT64_MAX, .keep = true },
+			{ .type = BELAY_OP_CLAIM, .key = HIGHEST, .mode = BELAY_MODE_EX,
+			  .range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX }, .epoch = UINT64_MAX },
 			{ .type = BELAY_OP_IDLE, .key = HIGHEST, .epoch = UINT64_MAX },
 		},
-		.hex = "424c594701005600 010200000000000000000300 "
-		       "0600ffffffffffffffffffffffffffffffffffffffffffffffffffffffffff01ffffffffffff"
-		       "ffffff01 0720ffffffffffffffffff01 0820ffffffffffffffffff01",
+		.hex = "424c594702006a00 010200000000000000000300 "
+		       "0610ffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f00ffffffffffff"
+		       "ffffff01ffffffffffffffffff01 0721ffffffffffffffff7f00ffffffffffffffffff01 "
+		       "0820ffffffffffffffffff01",
 	}, {
 		.name = "CLIENT_GONE",
 		.frame = ALONE, .op_count = 2, .op = {
 			{ .type = BELAY_OP_CLIENT_GONE, .owner = { .node = 1 } },
 			{ .type = BELAY_OP_CLIENT_GONE, .owner = { .node = 1, .client = UINT32_MAX } },
 		},
-		.hex = "424c594701001e00 010200000000000000000300 090000 0900ffffffff0f",
+		.hex = "424c594702001e00 010200000000000000000300 090000 0900ffffffff0f",
 	}, {
 		.name = "HELLO: synced and not",
 		.frame = ALONE, .op_count = 2, .op = {
@@ -183,7 +197,7 @@ const struct frame_sample frame_samples[] = {
 			{ .type = BELAY_OP_HELLO, .token = UINT64_MAX,
 			  .limits = { UINT32_MAX, 1, 1, 1, 1, 1, 0 } },
 		},
-		.hex = "424c594701004d00 010200000000000000000300 "
+		.hex = "424c594702004d00 010200000000000000000300 "
 		       "0a10c0843d80897aa08d06904e808004200807060504030201e807 "
 		       "0a00ffffffff0f01010101010000000000000000ffffffffffffffffff01",
 	}, {
@@ -193,7 +207,7 @@ const struct frame_sample frame_samples[] = {
 			{ .type = BELAY_OP_START, .members = 1 },
 			{ .type = BELAY_OP_START, .token = UINT64_MAX, .members = BELAY_NODES_MAX },
 		},
-		.hex = "424c594701002800 010200000000000000000300 0b00 0c000001 "
+		.hex = "424c594702002800 010200000000000000000300 0b00 0c000001 "
 		       "0c00ffffffffffffffffff018001",
 	}, {
 		.name = "FENCED: a life, and a node never met",
@@ -201,14 +215,14 @@ const struct frame_sample frame_samples[] = {
 			{ .type = BELAY_OP_FENCED, .node = UINT32_MAX, .incarnation = 0x0102030405060708 },
 			{ .type = BELAY_OP_FENCED, .node = 1 },
 		},
-		.hex = "424c594701002e00 010200000000000000000300 0d00ffffffff0f0807060504030201 "
+		.hex = "424c594702002e00 010200000000000000000300 0d00ffffffff0f0807060504030201 "
 		       "0d00010000000000000000",
 	}, {
 		.name = "AGAIN",
 		.frame = ALONE, .op_count = 1, .op = {
 			{ .type = BELAY_OP_AGAIN, .node = 2, .incarnation = 0x0102030405060708 },
 		},
-		.hex = "424c594701001f00 010200000000000000000300 1000020807060504030201",
+		.hex = "424c594702001f00 010200000000000000000300 1000020807060504030201",
 	}, {
 		.name = "DIGEST, LEAVE",
 		.frame = ALONE, .op_count = 3, .op = {
@@ -216,7 +230,7 @@ const struct frame_sample frame_samples[] = {
 			{ .type = BELAY_OP_DIGEST, .place = UINT64_MAX },
 			{ .type = BELAY_OP_LEAVE },
 		},
-		.hex = "424c594701003700 010200000000000000000300 0f008080011032547698badcfe "
+		.hex = "424c594702003700 010200000000000000000300 0f008080011032547698badcfe "
 		       "0f00ffffffffffffffffff010000000000000000 0e00",
 	},
 };
@@ -228,7 +242,7 @@ const struct snapshot_sample snapshot_samples[] = {
 	{
 		.name = "nothing but a head",
 		.head = CHUNK,
-		.hex = "424c594701011d00 010200000000000000030400000000000000050000",
+		.hex = "424c594702011d00 010200000000000000030400000000000000050000",
 	}, {
 		.name = "the highest values of a head",
 		.head = {
@@ -236,7 +250,7 @@ const struct snapshot_sample snapshot_samples[] = {
 			.to_incarnation = UINT64_MAX, .place = UINT64_MAX, .part = UINT32_MAX,
 			.last = true,
 		},
-		.hex = "424c594701013200 "
+		.hex = "424c594702013200 "
 		       "ffffffff0fffffffffffffffffffffffff0fffffffffffffffffffffffffffffffffff01ffff"
 		       "ffff0f01",
 	}, {
@@ -252,12 +266,12 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .incarnation = 3, .seq = 1 },
 			{ .type = BELAY_RECORD_OWNER, .number = 0, .owner = PROCESS },
 		},
-		.hex = "424c594701015c00 010200000000000000030400000000000000050000 000005e807 "
+		.hex = "424c594702015c00 010200000000000000030400000000000000050000 000005e807 "
 		       "0130010200000000000000808001 014002030000000000000001 010003000000000000000000 "
 		       "016004030000000000000001 020000010700e724",
 	}, {
 		.name = "RESOURCEs",
-		.head = CHUNK, .record_count = 4, .record = {
+		.head = CHUNK, .record_count = 5, .record = {
 			{ .type = BELAY_RECORD_RESOURCE, .number = 0, .key = INODE, .epoch = 1,
 			  .state = BELAY_STATE_UNOWNED },
 			{ .type = BELAY_RECORD_RESOURCE, .number = 1, .key = NAMED, .epoch = 2,
@@ -266,12 +280,31 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .state = BELAY_STATE_RECALL, .node = 2, .user = 1, .streak = 1, .backoff = 3 },
 			{ .type = BELAY_RECORD_RESOURCE, .number = 129, .key = NAMED, .epoch = 300,
 			  .state = BELAY_STATE_ARB, .user = 2, .streak = 200, .backoff = 31 },
+			{ .type = BELAY_RECORD_RESOURCE, .number = 2, .key = NAMED,
+			  .state = BELAY_STATE_SHARED },
 		},
-		.hex = "424c594701019200 010200000000000000030400000000000000050000 "
+		.hex = "424c59470201ae00 010200000000000000030400000000000000050000 "
 		       "0300003412ed5e303132333435363738396162636465000001000000 "
 		       "03200101000000ffffff000000000000000000000000000102010500 "
 		       "0340800101000000ffffff0000000000000000000000000002ac02010103 "
-		       "0360810101000000ffffff0000000000000000000000000000ac0202c8011f",
+		       "0360810101000000ffffff0000000000000000000000000000ac0202c8011f "
+		       "03800201000000ffffff000000000000000000000000000000000000",
+	}, {
+		.name = "DELEGATIONs",
+		.head = CHUNK, .record_count = 3, .record = {
+			{ .type = BELAY_RECORD_DELEGATION, .resource_number = 1000, .node = 2,
+			  .epoch = 300, .range = { 0, BELAY_OFFSET_MAX }, .mode = BELAY_MODE_EX,
+			  .recalled = true },
+			{ .type = BELAY_RECORD_DELEGATION, .resource_number = 1001, .node = 1,
+			  .epoch = 1, .range = { 4096, 8191 } },
+			{ .type = BELAY_RECORD_DELEGATION, .resource_number = UINT32_MAX,
+			  .node = UINT32_MAX, .epoch = UINT64_MAX,
+			  .range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX }, .mode = BELAY_MODE_EX,
+			  .recalled = true },
+		},
+		.hex = "424c594702015000 010200000000000000030400000000000000050000 "
+		       "0409e80702ac020000 0400e907010180208020 "
+		       "0409ffffffff0fffffffff0fffffffffffffffffff01ffffffffffffffff7f00",
 	}, {
 		.name = "LOCKs, WAITERs, END",
 		.head = CHUNK, .record_count = 5, .record = {
@@ -286,9 +319,9 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .range = { 1, 1 }, .request = 10, .test = true, .queue = 302 },
 			{ .type = BELAY_RECORD_END, .hash = 0xfedcba9876543210, .count = 1000000 },
 		},
-		.hex = "424c594701014e00 010200000000000000030400000000000000050000 0401e8073280208020 "
-		       "0408e807330000 0503e90733010109ad02 0504e9073401010aae02 "
-		       "06001032547698badcfec0843d",
+		.hex = "424c594702014e00 010200000000000000030400000000000000050000 0501e8073280208020 "
+		       "0508e807330000 0603e90733010109ad02 0604e9073401010aae02 "
+		       "07001032547698badcfec0843d",
 	}, {
 		.name = "the highest values of the first records",
 		.head = CHUNK, .record_count = 4, .record = {
@@ -302,7 +335,7 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .state = BELAY_STATE_ARB, .node = UINT32_MAX, .epoch = UINT64_MAX,
 			  .user = UINT32_MAX, .streak = UINT32_MAX, .backoff = 31 },
 		},
-		.hex = "424c59470101a100 010200000000000000030400000000000000050000 "
+		.hex = "424c59470201a100 010200000000000000030400000000000000050000 "
 		       "0000ffffffffffffffffff01ffffffffffffffffff01 "
 		       "0170ffffffff0fffffffffffffffffffffffffffffffffff01 "
 		       "0240ffffffff0fffffffff0fffffffff0fffffffffffffffffff01ffffffff0f "
@@ -321,10 +354,10 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .queue = UINT64_MAX },
 			{ .type = BELAY_RECORD_END, .hash = UINT64_MAX, .count = UINT64_MAX },
 		},
-		.hex = "424c594701016c00 010200000000000000030400000000000000050000 "
-		       "0409ffffffff0fffffffff0fffffffffffffffff7f00 "
-		       "0503ffffffff0fffffffff0ffeffffffffffffff7f01ffffffff0fffffffffffffffffff01 "
-		       "0600ffffffffffffffffffffffffffffffffff01",
+		.hex = "424c594702016c00 010200000000000000030400000000000000050000 "
+		       "0509ffffffff0fffffffff0fffffffffffffffff7f00 "
+		       "0603ffffffff0fffffffff0ffeffffffffffffff7f01ffffffff0fffffffffffffffffff01 "
+		       "0700ffffffffffffffffffffffffffffffffff01",
 	},
 };
 const unsigned snapshot_sample_count = COUNT_OF(snapshot_samples);
