@@ -5,6 +5,8 @@ wire_libbelaywire_a_SOURCES = \
 	wire/client.h \
 	wire/cursor.h \
 	wire/group.c \
+	wire/hint.c \
+	wire/hint.h \
 	wire/parts.c \
 	wire/parts.h \
 	wire/snapshot.c \

@@ -19,7 +19,7 @@ int wire_message_type(const void *buf, size_t size, enum wire_message *ret_type)
 		return -EBADMSG;
 	if (version != WIRE_VERSION)
 		return -EPROTONOSUPPORT;
-	if (type > WIRE_SNAPSHOT)
+	if (type > WIRE_HINTS)
 		return -EBADMSG;
 	*ret_type = type;
 	return 0;

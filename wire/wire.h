@@ -27,6 +27,7 @@
 enum wire_message {
 	WIRE_FRAME,
 	WIRE_SNAPSHOT,
+	WIRE_HINTS,	/* never in the group: wire/hint.h */
 };
 
 /* What the first bytes of a message say: which kind it is. 0 or -EBADMSG, -EPROTONOSUPPORT. */

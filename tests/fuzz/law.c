@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "wire/client.h"
+#include "wire/hint.h"
 #include "wire/wire.h"
 
 /* Exactly as much as the original has: one byte more is a broken law. */
@@ -81,6 +82,33 @@ int law_snapshot(const uint8_t *bytes, size_t size)
 		if (got == 0)
 			break;
 		error = got < 0 ? got : wire_put_record(&w, &record) < 0 ? LAW_BROKEN : 0;
+	}
+	error = verdict(error, bytes, size, again, error == 0 ? wire_size(&w) : 0);
+	free(again);
+	return error;
+}
+
+int law_hints(const uint8_t *bytes, size_t size)
+{
+	struct wire_hints head;
+	struct belay_hint hint;
+	struct wire_reader r;
+	struct wire_writer w;
+	uint8_t *again;
+	int error;
+
+	error = wire_hints_open(&r, bytes, size, &head);
+	if (error < 0)
+		return error;
+	again = copy_space(size);
+	error = typed(bytes, size, WIRE_HINTS) && wire_hints_begin(&w, again, size, &head) == 0 ?
+		0 : LAW_BROKEN;
+	while (error == 0) {
+		int got = wire_get_hint(&r, &head, &hint);
+
+		if (got == 0)
+			break;
+		error = got < 0 ? got : wire_put_hint(&w, &head, &hint) < 0 ? LAW_BROKEN : 0;
 	}
 	error = verdict(error, bytes, size, again, error == 0 ? wire_size(&w) : 0);
 	free(again);

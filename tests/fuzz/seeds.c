@@ -83,6 +83,8 @@ int main(int argc, char **argv)
 		each_seed(corpus, "group", i, frame_samples[i].hex, write);
 	for (unsigned i = 0; i < snapshot_sample_count; i++)
 		each_seed(corpus, "snapshot", i, snapshot_samples[i].hex, write);
+	for (unsigned i = 0; i < hint_sample_count; i++)
+		each_seed(corpus, "hint", i, hint_samples[i].hex, write);
 	for (unsigned i = 0; i < client_sample_count; i++)
 		each_seed(corpus, "client", i, client_samples[i].hex, write);
 	free(corpus);

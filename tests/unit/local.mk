@@ -16,11 +16,13 @@ wire_test_libs = tests/unit/libwirecheck.a wire/libbelaywire.a
 wire_tests = \
 	tests/unit/test_wire_client \
 	tests/unit/test_wire_group \
+	tests/unit/test_wire_hint \
 	tests/unit/test_wire_snapshot
 check_PROGRAMS += $(wire_tests)
 TESTS += $(wire_tests)
 tests_unit_test_wire_client_LDADD = $(wire_test_libs)
 tests_unit_test_wire_group_LDADD = $(wire_test_libs)
+tests_unit_test_wire_hint_LDADD = $(wire_test_libs)
 tests_unit_test_wire_snapshot_LDADD = $(wire_test_libs)
 
 ports_tests = tests/unit/test_config tests/unit/test_cpg_parts tests/unit/test_group_cpg tests/unit/test_group_local

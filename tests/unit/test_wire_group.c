@@ -206,8 +206,9 @@ static void test_foreign(void)
 		{ "magic that differs at its end", "424c5948 02 00 1400", -EBADMSG },
 		{ "an older version", "424c5947 01 00 1400", -EPROTONOSUPPORT },
 		{ "a newer version, whatever follows", "424c5947 03 07 ffff", -EPROTONOSUPPORT },
-		{ "an unknown kind of message", "424c5947 02 02 1400", -EBADMSG },
+		{ "an unknown kind of message", "424c5947 02 03 1400", -EBADMSG },
 		{ "a snapshot where a frame is due", "424c5947 02 01 1400", -EBADMSG },
+		{ "hints where a frame is due", "424c5947 02 02 1400", -EBADMSG },
 		{ "a size too small", "424c5947 02 00 1300", -EBADMSG },
 		{ "a size too large", "424c5947 02 00 1500", -EBADMSG },
 	};
@@ -219,7 +220,7 @@ static void test_foreign(void)
 		(void)snprintf(hex, sizeof(hex), "%s%s", starts[i].start, rest);
 		ok_rejected(law_frame, hex, starts[i].error, starts[i].what);
 	}
-	ok_int(wire_message_type("BLYG\2\2", 6, &type), -EBADMSG, "no type that there is not");
+	ok_int(wire_message_type("BLYG\2\3", 6, &type), -EBADMSG, "no type that there is not");
 	ok_int(wire_message_type("BLYG\3", 5, &type), -EBADMSG, "no message of five bytes");
 	ok_int(wire_message_type("", 0, &type), -EBADMSG, "no message of none");
 	ok_int(wire_message_type("BLYG\3\7", 6, &type), -EPROTONOSUPPORT, "a version speaks first");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of the three codecs share: values as text, to compare and to
+ * What the tests of the codecs share: values as text, to compare and to
  * show; bytes as hex; damage; and asserts that must fire.
  */
 #ifndef BELAY_TESTS_WIRE_CHECK_H
 #define BELAY_TESTS_WIRE_CHECK_H
 
 #include "wire/client.h"
+#include "wire/hint.h"
 #include "wire/wire.h"
 
 #define CHECK_TEXT_MAX 2048u
@@ -16,6 +17,7 @@ void text_of_frame(const struct belay_frame *frame, char *ret_text);
 void text_of_op(const struct belay_op *op, char *ret_text);
 void text_of_snapshot(const struct wire_snapshot *head, char *ret_text);
 void text_of_record(const struct belay_record *record, char *ret_text);
+void text_of_hint(const struct belay_hint *hint, char *ret_text);
 void text_of_message(const struct client_message *m, char *ret_text);
 
 /* A check of its own: these bytes are the hex of @want. */

@@ -362,6 +362,49 @@ const struct snapshot_sample snapshot_samples[] = {
 };
 const unsigned snapshot_sample_count = COUNT_OF(snapshot_samples);
 
+#define HINTS { .node = 1, .incarnation = 2, .to = 3, .to_incarnation = 4 }
+
+const struct hint_sample hint_samples[] = {
+	{
+		.name = "nothing but a head",
+		.head = HINTS,
+		.hex = "424c594702021a00 01020000000000000003 0400000000000000",
+	}, {
+		.name = "a process gives back a byte, an open file all of it",
+		.head = HINTS, .hint_count = 2, .hint = {
+			{ .node = 1, .incarnation = 2, .ack_incarnation = 4, .ack_seq = 300, .seq = 301,
+			  .key = INODE, .range = { 100, 100 }, .owner = { .node = 1, .client = 7 },
+			  .token = 0x123456 },
+			{ .node = 1, .incarnation = 2, .ack_incarnation = 4, .seq = 302,
+			  .key = NAMED, .range = { 0, BELAY_OFFSET_MAX }, .request = 77,
+			  .owner = { .node = 1, .client = 300, .key = 0x123456789,
+				     .kind = BELAY_KIND_FLOCK } },
+		},
+		.hex = "424c594702025e00 010200000000000000030400000000000000 "
+		       "00ac02ad023412ed5e3031323334353637383961626364650007006401 00d6e848 "
+		       "0200ae0201000000ffffff00000000000000000000000000ac0289cf959a1200004d00",
+	}, {
+		.name = "the highest values",
+		.head = {
+			.node = UINT32_MAX, .incarnation = UINT64_MAX, .to = UINT32_MAX,
+			.to_incarnation = UINT64_MAX,
+		},
+		.hint_count = 1, .hint = { {
+			.node = UINT32_MAX, .incarnation = UINT64_MAX, .ack_incarnation = UINT64_MAX,
+			.ack_seq = UINT64_MAX, .seq = UINT64_MAX, .key = HIGHEST,
+			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
+			.owner = { .node = UINT32_MAX, .client = UINT32_MAX, .key = UINT64_MAX,
+				   .kind = BELAY_KIND_FLOCK },
+			.request = UINT32_MAX, .token = UINT64_MAX,
+		} },
+		.hex = "424c594702027300 "
+		       "ffffffff0fffffffffffffffffffffffff0fffffffffffffffff02ffffffffffffffffff01ff"
+		       "ffffffffffffffff01ffffffffffffffffffffffffffffffffffffffffffffffff0fffffffff"
+		       "ffffffffff01ffffffffffffffff7f00ffffffff0fffffffffffffffffff01",
+	},
+};
+const unsigned hint_sample_count = COUNT_OF(hint_samples);
+
 #define TEXT(string) .text = (string), .text_size = sizeof(string) - 1
 #define TEXT2(string) .text2 = (string), .text2_size = sizeof(string) - 1
 

@@ -8,6 +8,7 @@
 #define BELAY_TESTS_WIRE_SAMPLES_H
 
 #include "wire/client.h"
+#include "wire/hint.h"
 #include "wire/wire.h"
 
 #define SAMPLE_PARTS_MAX 6u
@@ -28,6 +29,14 @@ struct snapshot_sample {
 	const char *hex;
 };
 
+struct hint_sample {
+	const char *name;
+	struct wire_hints head;
+	unsigned hint_count;
+	struct belay_hint hint[SAMPLE_PARTS_MAX];
+	const char *hex;
+};
+
 struct client_sample {
 	const char *name;
 	unsigned message_count;
@@ -39,6 +48,8 @@ extern const struct frame_sample frame_samples[];
 extern const unsigned frame_sample_count;
 extern const struct snapshot_sample snapshot_samples[];
 extern const unsigned snapshot_sample_count;
+extern const struct hint_sample hint_samples[];
+extern const unsigned hint_sample_count;
 extern const struct client_sample client_samples[];
 extern const unsigned client_sample_count;
 
