@@ -165,7 +165,7 @@ static bool begin_section(struct parser *p, const char *text)
 	if (p->section < CONFIG_SECTION_COUNT && rest_size == 0)
 		return true;
 	wrong(p, p->line, "%.*s: no such section; there are [belayd], [cluster], [limits], "
-	      "[policy] and [lockspace NAME]", (int)(end + 1 - text), text);
+	      "[policy], [hints] and [lockspace NAME]", (int)(end + 1 - text), text);
 	return false;
 }
 
@@ -375,6 +375,8 @@ void config_default(struct config *ret_config)
 	c->idle_s = 60;
 	c->claim_streak = 32;
 	c->unlock_linger_us = 100;
+
+	c->hints_port = 21066;
 
 	add_lockspace(c, CONFIG_DEFAULT_LOCKSPACE, strlen(CONFIG_DEFAULT_LOCKSPACE));
 	c->lockspace[0].mode = 0666;

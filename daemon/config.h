@@ -18,6 +18,7 @@
 #define CONFIG_LOCKSPACES_MAX 64
 #define CONFIG_NAME_MAX 63
 #define CONFIG_PATH_MAX 255
+#define CONFIG_ADDRESS_MAX 45		/* the longest of IPv6 */
 /* The lockspace of named locks that is always there, first in the list. */
 #define CONFIG_DEFAULT_LOCKSPACE "default"
 /* socket_group not set: the socket keeps belayd's own group. */
@@ -62,6 +63,11 @@ struct config {
 	uint32_t idle_s;
 	uint32_t claim_streak;
 	uint32_t unlock_linger_us;
+	/* [hints] */
+	uint32_t hints_enabled;		/* 0 or 1 */
+	uint32_t hints_port;
+	char hints_address[CONFIG_ADDRESS_MAX + 1];	/* "": that of corosync */
+	char hints_key_file[CONFIG_PATH_MAX + 1];	/* "": that of corosync */
 	/* [lockspace NAME] */
 	uint32_t lockspace_count;
 	struct config_lockspace lockspace[CONFIG_LOCKSPACES_MAX];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The keys of belay.conf as a table: the table is the specification. */
+#include <arpa/inet.h>
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -21,6 +22,7 @@ enum key_type {
 	KEY_GROUP,
 	KEY_PATH,	/* char[max + 1], absolute */
 	KEY_NAME,	/* char[max + 1] */
+	KEY_ADDRESS,	/* char[max + 1], of IPv4 or IPv6 */
 };
 
 struct word {
@@ -42,6 +44,7 @@ static const char *const sections[CONFIG_SECTION_COUNT] = {
 	[CONFIG_CLUSTER]   = "cluster",
 	[CONFIG_LIMITS]	   = "limits",
 	[CONFIG_POLICY]	   = "policy",
+	[CONFIG_HINTS]	   = "hints",
 	[CONFIG_LOCKSPACE] = "lockspace",
 };
 
@@ -90,6 +93,11 @@ static const struct config_key keys[] = {
 	{ CONFIG_POLICY, "idle_s",		    KEY_NUMBER, IN(idle_s), 1, 4000, NULL },
 	{ CONFIG_POLICY, "claim_streak",	    KEY_POWER,	IN(claim_streak), 1, 65536, NULL },
 	{ CONFIG_POLICY, "unlock_linger_us",	    KEY_NUMBER, IN(unlock_linger_us), 0, 10000, NULL },
+
+	{ CONFIG_HINTS, "enabled",		    KEY_WORD,	IN(hints_enabled), 0, 0, yes_no },
+	{ CONFIG_HINTS, "port",			    KEY_NUMBER, IN(hints_port), 1, 65535, NULL },
+	{ CONFIG_HINTS, "address",		    KEY_ADDRESS, IN(hints_address), 1, CONFIG_ADDRESS_MAX, NULL },
+	{ CONFIG_HINTS, "key_file",		    KEY_PATH,	IN(hints_key_file), 1, CONFIG_PATH_MAX, NULL },
 
 	{ CONFIG_LOCKSPACE, "path",		    KEY_PATH,	OF(path), 1, CONFIG_PATH_MAX, NULL },
 	{ CONFIG_LOCKSPACE, "owner",		    KEY_USER,	OF(owner), 0, 0, NULL },
@@ -209,6 +217,7 @@ static int set_number(const struct config_key *key, const char *value, uint32_t 
 		break;
 	case KEY_PATH:
 	case KEY_NAME:
+	case KEY_ADDRESS:
 		break;
 	}
 	if (r == 0)
@@ -222,6 +231,25 @@ static bool is_path(const char *text, size_t size)
 	return text[0] == '/' && !isspace((unsigned char)text[size - 1]);
 }
 
+static bool is_address(const char *text)
+{
+	uint8_t address[sizeof(struct in6_addr)];
+
+	return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
+}
+
+static bool is_text(const struct config_key *key, const char *value, size_t size)
+{
+	switch (key->type) {
+	case KEY_NAME:
+		return config_is_name(value, size);
+	case KEY_ADDRESS:
+		return is_address(value);
+	default:
+		return is_path(value, size);
+	}
+}
+
 int config_key_set(int number, const char *value, void *base)
 {
 	const struct config_key *key;
@@ -231,15 +259,13 @@ int config_key_set(int number, const char *value, void *base)
 	assert(number >= 0 && (size_t)number < KEY_COUNT);
 	key = &keys[number];
 	to = (char *)base + key->offset;
-	if (key->type != KEY_PATH && key->type != KEY_NAME)
+	if (key->type != KEY_PATH && key->type != KEY_NAME && key->type != KEY_ADDRESS)
 		return set_number(key, value, (uint32_t *)(void *)to);
 
 	/* Paths are compared: "/srv/" is "/srv". */
 	while (key->type == KEY_PATH && size > 1 && value[size - 1] == '/')
 		size--;
-	if (size > key->max)
-		return -EINVAL;
-	if (key->type == KEY_NAME ? !config_is_name(value, size) : !is_path(value, size))
+	if (size > key->max || !is_text(key, value, size))
 		return -EINVAL;
 	memcpy(to, value, size);
 	to[size] = '\0';
@@ -274,6 +300,9 @@ void config_key_allowed(int number, char *buf, size_t size)
 	case KEY_NAME:
 		(void)snprintf(buf, size, "a name: 1 to %" PRIu32 " of letters, digits, . _ -, "
 			       "beginning with a letter or digit", key->max);
+		break;
+	case KEY_ADDRESS:
+		(void)snprintf(buf, size, "an address of IPv4 or IPv6, in numbers");
 		break;
 	case KEY_WORD:
 		buf[0] = '\0';

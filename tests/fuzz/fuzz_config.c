@@ -52,6 +52,10 @@ static void check_bounds(const struct config *c)
 	require(c->group[0] != '\0' && c->node_id > 0 && c->clients_max > 0);
 	require(c->limits.resources_max >= 16 && c->limits.locks_max >= 16);
 	require((c->claim_streak & (c->claim_streak - 1)) == 0 && c->claim_streak > 0);
+	require(c->hints_enabled <= 1 && c->hints_port > 0 && c->hints_port <= 65535);
+	require(memchr(c->hints_address, '\0', sizeof(c->hints_address)));
+	require(c->hints_key_file[0] == '\0' || c->hints_key_file[0] == '/');
+	require(memchr(c->hints_key_file, '\0', sizeof(c->hints_key_file)));
 	require(c->lockspace_count >= 1 && c->lockspace_count <= CONFIG_LOCKSPACES_MAX);
 	for (uint32_t i = 0; i < c->lockspace_count; i++) {
 		const struct config_lockspace *l = &c->lockspace[i];
@@ -88,6 +92,11 @@ static void write_config(FILE *file, const struct config *c)
 		c->limits.locks_per_owner_max, c->requests_max);
 	fprintf(file, "[policy]\nmin_hold_us=%u\nidle_s=%u\nclaim_streak=%u\nunlock_linger_us=%u\n",
 		c->min_hold_us, c->idle_s, c->claim_streak, c->unlock_linger_us);
+	fprintf(file, "[hints]\nenabled=%s\nport=%u\n", c->hints_enabled ? "yes" : "no", c->hints_port);
+	if (c->hints_address[0] != '\0')
+		fprintf(file, "address=%s\n", c->hints_address);
+	if (c->hints_key_file[0] != '\0')
+		fprintf(file, "key_file=%s\n", c->hints_key_file);
 	for (uint32_t i = 0; i < c->lockspace_count; i++) {
 		const struct config_lockspace *l = &c->lockspace[i];
 

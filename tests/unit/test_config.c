@@ -39,7 +39,7 @@ static int parse(const char *text, struct config *ret_config, struct reports *r)
 }
 
 #define LONG_40 "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd"
-#define SECTIONS "there are [belayd], [cluster], [limits], [policy] and [lockspace NAME]"
+#define SECTIONS "there are [belayd], [cluster], [limits], [policy], [hints] and [lockspace NAME]"
 #define NAMES "1 to 63 of letters, digits, . _ -, beginning with a letter or digit"
 
 static const struct {
@@ -74,6 +74,10 @@ static const struct {
 	  "f:2: [limits] locks_max: \"many\" is not allowed; it must be a number from 16 to 67108864" },
 	{ "no number", "[limits]\nlocks_max =\n",
 	  "f:2: [limits] locks_max: \"\" is not allowed; it must be a number from 16 to 67108864" },
+	{ "a name for an address", "[hints]\naddress = n1.example\n",
+	  "f:2: [hints] address: \"n1.example\" is not allowed; it must be an address of IPv4 or IPv6, in numbers" },
+	{ "something behind an address", "[hints]\naddress = 192.0.2.1:5\n",
+	  "f:2: [hints] address: \"192.0.2.1:5\" is not allowed; it must be an address of IPv4 or IPv6, in numbers" },
 	{ "a number too small", "[belayd]\nclients_max = 0\n",
 	  "f:2: [belayd] clients_max: \"0\" is not allowed; it must be a number from 1 to 65535" },
 	{ "a number too large by one", "[belayd]\nclients_max = 65536\n",
@@ -335,8 +339,13 @@ static void test_example(void)
 	ok_str(config.journal, "/run/belay/journal", "and the usual journal");
 	memcpy(config.socket, defaults.socket, sizeof(config.socket));
 	memcpy(config.journal, defaults.journal, sizeof(config.journal));
+	/* Without them belayd asks corosync: no value says so. */
+	ok(config.hints_address[0] != '\0' && config.hints_key_file[0] != '\0',
+	   "it shows an address and a key for hints");
+	memset(config.hints_address, 0, sizeof(config.hints_address));
+	memset(config.hints_key_file, 0, sizeof(config.hints_key_file));
 	ok(memcmp(&config, &defaults, sizeof(config)) == 0,
-	   "but for these and socket_group, every value it shows is the default");
+	   "but for these, every value it shows is the default");
 	free(text);
 }
 
