@@ -51,6 +51,7 @@ struct belay_lock_holder {
 	pid_t pid;		/* on that node */
 	enum belay_lock_mode mode;
 	uint64_t start, length;	/* length 0: to the end */
+	enum belay_lock_owner owner;
 };
 
 /*

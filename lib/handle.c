@@ -11,6 +11,19 @@ static const enum belay_kind kind_of[] = {
 	[BELAY_OWNER_FLOCK]   = BELAY_KIND_FLOCK,
 };
 
+/* And back; belayd's word is not trusted to be one of them. */
+static enum belay_lock_owner owner_of(enum belay_kind kind)
+{
+	switch (kind) {
+	case BELAY_KIND_OFD:
+		return BELAY_OWNER_HANDLE;
+	case BELAY_KIND_FLOCK:
+		return BELAY_OWNER_FLOCK;
+	default:
+		return BELAY_OWNER_PROCESS;
+	}
+}
+
 static bool owner_valid(enum belay_lock_owner owner)
 {
 	return (unsigned)owner < sizeof(kind_of) / sizeof(kind_of[0]);
@@ -254,6 +267,7 @@ int belay_get(struct belay_handle *handle, enum belay_lock_mode mode, uint64_t s
 		.mode = answer->mode == BELAY_MODE_SH ? BELAY_SHARED : BELAY_EXCLUSIVE,
 		.start = answer->range.start,
 		.length = range_length(&answer->range),
+		.owner = owner_of(answer->owner.kind),
 	};
 	return 1;
 }

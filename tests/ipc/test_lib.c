@@ -144,6 +144,7 @@ static void test_ranges(struct belay *belay)
 	ok_uint(holder.start, 100, "from");
 	ok_uint(holder.length, 100, "so many");
 	ok_int(holder.mode, BELAY_EXCLUSIVE, "exclusively");
+	ok_int(holder.owner, BELAY_OWNER_HANDLE, "as an open file");
 	ok_int(belay_get(a, BELAY_EXCLUSIVE, 120, 10, &holder), 0, "nobody is in one's own way");
 
 	ok_int(belay_unlock(a, 140, 20), 0, "a hole in the middle");
