@@ -48,6 +48,8 @@ static void put_config(struct writer *w, const struct belay_core_config *c)
 	put_u32(w, c->limits.waiters_max);
 	put_u32(w, c->limits.locks_per_owner_max);
 	put_u32(w, c->requests_max);
+	put_u32(w, c->loans_max);
+	put_u8(w, c->hints);
 	put_u32(w, c->min_hold_us);
 	put_u32(w, c->idle_us);
 	put_u32(w, c->claim_streak);
@@ -187,20 +189,67 @@ static void append(struct journal *j, enum journal_type type, uint64_t now_us,
 	set_counter(j, AT_NEXT, j->next);
 }
 
+static void put_key(struct writer *w, const struct belay_key *key)
+{
+	put_u32(w, key->lockspace);
+	put_bytes(w, key->id, sizeof(key->id));
+}
+
+static void put_range(struct writer *w, const struct belay_range *range)
+{
+	put_u64(w, range->start);
+	put_u64(w, range->end);
+}
+
+static void put_owner(struct writer *w, const struct belay_owner *owner)
+{
+	put_u32(w, owner->client);
+	put_u64(w, owner->key);
+	put_u32(w, owner->pid);
+	put_u8(w, (uint8_t)owner->kind);
+}
+
 static void put_lock(struct writer *w, const struct belay_event *ev)
 {
-	put_u32(w, ev->lock.key.lockspace);
-	put_bytes(w, ev->lock.key.id, sizeof(ev->lock.key.id));
-	put_u64(w, ev->lock.range.start);
-	put_u64(w, ev->lock.range.end);
-	put_u32(w, ev->lock.owner.client);
-	put_u64(w, ev->lock.owner.key);
-	put_u32(w, ev->lock.owner.pid);
-	put_u8(w, (uint8_t)ev->lock.owner.kind);
+	put_key(w, &ev->lock.key);
+	put_range(w, &ev->lock.range);
+	put_owner(w, &ev->lock.owner);
 	put_u8(w, (uint8_t)ev->lock.mode);
 	put_u8(w, ev->lock.wait);
 	put_u8(w, ev->lock.test);
+	put_u8(w, ev->lock.lend);
 	put_u64(w, ev->lock.cookie);
+}
+
+static void put_loan_held(struct writer *w, const struct belay_event *ev)
+{
+	put_u32(w, ev->loan.loan);
+	put_range(w, &ev->loan.range);
+	put_owner(w, &ev->loan.owner);
+	put_u8(w, (uint8_t)ev->loan.mode);
+}
+
+static void put_loan_back(struct writer *w, const struct belay_event *ev)
+{
+	put_u32(w, ev->loan.loan);
+	put_range(w, &ev->loan.range);
+	put_u8(w, ev->loan.used);
+	put_u8(w, ev->loan.used_ex);
+	put_u64(w, ev->loan.token);
+}
+
+static void put_hint(struct writer *w, const struct belay_hint *hint)
+{
+	put_u32(w, hint->node);
+	put_u64(w, hint->incarnation);
+	put_u64(w, hint->ack_incarnation);
+	put_u64(w, hint->ack_seq);
+	put_u64(w, hint->seq);
+	put_key(w, &hint->key);
+	put_range(w, &hint->range);
+	put_owner(w, &hint->owner);
+	put_u32(w, hint->request);
+	put_u64(w, hint->token);
 }
 
 static void put_view(struct writer *w, const struct belay_event *ev)
@@ -232,6 +281,15 @@ static enum journal_type put_event(struct writer *w, const struct belay_event *e
 	case BELAY_EVENT_CLIENT_GONE:
 		put_u32(w, ev->client.client);
 		return JOURNAL_CLIENT_GONE;
+	case BELAY_EVENT_LOAN_HELD:
+		put_loan_held(w, ev);
+		return JOURNAL_LOAN_HELD;
+	case BELAY_EVENT_LOAN_BACK:
+		put_loan_back(w, ev);
+		return JOURNAL_LOAN_BACK;
+	case BELAY_EVENT_HINT:
+		put_hint(w, ev->hint);
+		return JOURNAL_HINT;
 	case BELAY_EVENT_FENCE:
 		put_u32(w, ev->fence.node);
 		return JOURNAL_FENCE;

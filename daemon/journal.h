@@ -22,16 +22,20 @@
 #include "wire/wire.h"
 
 #define JOURNAL_MAGIC "BELAYJNL"
-#define JOURNAL_VERSION 1u
+#define JOURNAL_VERSION 2u
 #define JOURNAL_HEAD_SIZE 4096u
 #define JOURNAL_RING_MIN (256u * 1024)
 
 enum journal_type {
 	JOURNAL_FILL = 1,	/* nothing: the rest of the ring's end */
-	JOURNAL_LOCK,		/* lockspace id start end client key pid kind mode wait test cookie */
+	JOURNAL_LOCK,		/* lockspace id start end client key pid kind mode wait test lend cookie */
 	JOURNAL_UNLOCK,		/* the same */
 	JOURNAL_CANCEL,		/* client cookie */
 	JOURNAL_CLIENT_GONE,	/* client */
+	JOURNAL_LOAN_HELD,	/* loan start end client key pid kind mode */
+	JOURNAL_LOAN_BACK,	/* loan start end used used_ex token */
+	JOURNAL_HINT,		/* node incarnation ack_incarnation ack_seq seq lockspace id start end
+				 * client key pid kind request token */
 	JOURNAL_FENCE,		/* node */
 	JOURNAL_LEAVE,
 	JOURNAL_QUORUM,		/* quorate */
@@ -88,6 +92,7 @@ struct journal_reader {
 		uint32_t nodes[3 * BELAY_NODES_MAX];
 	};
 	struct belay_record record;
+	struct belay_hint hint;
 	bool in_message;
 	uint64_t now_us;
 };

@@ -25,6 +25,8 @@ static void get_config(struct reader *c, struct belay_core_config *config)
 	config->limits.waiters_max = get_u32(c);
 	config->limits.locks_per_owner_max = get_u32(c);
 	config->requests_max = get_u32(c);
+	config->loans_max = get_u32(c);
+	config->hints = get_bool(c);
 	config->min_hold_us = get_u32(c);
 	config->idle_us = get_u32(c);
 	config->claim_streak = get_u32(c);
@@ -59,31 +61,93 @@ int journal_read(struct journal_reader *r, const void *buf, size_t size)
 	return 0;
 }
 
+static struct belay_key get_key(struct reader *c)
+{
+	struct belay_key key = { .lockspace = get_u32(c) };
+	const uint8_t *id = get_bytes(c, sizeof(key.id));
+
+	if (id)
+		memcpy(key.id, id, sizeof(key.id));
+	return key;
+}
+
+static struct belay_range get_range(struct reader *c)
+{
+	uint64_t start = get_u64(c);
+
+	return (struct belay_range){ start, get_u64(c) };
+}
+
+static void get_owner(struct reader *c, struct belay_owner *owner)
+{
+	uint8_t kind;
+
+	owner->client = get_u32(c);
+	owner->key = get_u64(c);
+	owner->pid = get_u32(c);
+	kind = get_u8(c);
+	if (kind >= BELAY_KIND_COUNT) {
+		get_failed(c);
+		kind = 0;
+	}
+	owner->kind = kind;
+}
+
+static enum belay_mode get_mode(struct reader *c)
+{
+	uint8_t mode = get_u8(c);
+
+	if (mode < BELAY_MODE_COUNT)
+		return mode;
+	get_failed(c);
+	return BELAY_MODE_SH;
+}
+
 static void get_lock(struct reader *c, struct belay_event *ev)
 {
-	const uint8_t *id;
-	uint8_t kind, mode;
-
-	ev->lock.key.lockspace = get_u32(c);
-	id = get_bytes(c, sizeof(ev->lock.key.id));
-	if (id)
-		memcpy(ev->lock.key.id, id, sizeof(ev->lock.key.id));
-	ev->lock.range.start = get_u64(c);
-	ev->lock.range.end = get_u64(c);
-	ev->lock.owner.client = get_u32(c);
-	ev->lock.owner.key = get_u64(c);
-	ev->lock.owner.pid = get_u32(c);
-	kind = get_u8(c);
-	mode = get_u8(c);
-	if (kind >= BELAY_KIND_COUNT || mode >= BELAY_MODE_COUNT) {
-		get_failed(c);
-		return;
-	}
-	ev->lock.owner.kind = kind;
-	ev->lock.mode = mode;
+	ev->lock.key = get_key(c);
+	ev->lock.range = get_range(c);
+	get_owner(c, &ev->lock.owner);
+	ev->lock.mode = get_mode(c);
 	ev->lock.wait = get_bool(c);
 	ev->lock.test = get_bool(c);
+	ev->lock.lend = get_bool(c);
 	ev->lock.cookie = get_u64(c);
+}
+
+static void get_loan_held(struct reader *c, struct belay_event *ev)
+{
+	ev->loan.loan = get_u32(c);
+	ev->loan.range = get_range(c);
+	get_owner(c, &ev->loan.owner);
+	ev->loan.mode = get_mode(c);
+}
+
+static void get_loan_back(struct reader *c, struct belay_event *ev)
+{
+	ev->loan.loan = get_u32(c);
+	ev->loan.range = get_range(c);
+	ev->loan.used = get_bool(c);
+	ev->loan.used_ex = get_bool(c);
+	ev->loan.token = get_u64(c);
+}
+
+static void get_hint(struct journal_reader *r, struct reader *c, struct belay_event *ev)
+{
+	struct belay_hint *hint = &r->hint;
+
+	hint->node = get_u32(c);
+	hint->incarnation = get_u64(c);
+	hint->ack_incarnation = get_u64(c);
+	hint->ack_seq = get_u64(c);
+	hint->seq = get_u64(c);
+	hint->key = get_key(c);
+	hint->range = get_range(c);
+	hint->owner.node = hint->node;
+	get_owner(c, &hint->owner);
+	hint->request = get_u32(c);
+	hint->token = get_u64(c);
+	ev->hint = hint;
 }
 
 static void get_view(struct journal_reader *r, struct reader *c, struct belay_event *ev)
@@ -113,6 +177,9 @@ static const enum belay_event_type event_types[JOURNAL_TYPE_COUNT] = {
 	[JOURNAL_UNLOCK] = BELAY_EVENT_UNLOCK,
 	[JOURNAL_CANCEL] = BELAY_EVENT_CANCEL,
 	[JOURNAL_CLIENT_GONE] = BELAY_EVENT_CLIENT_GONE,
+	[JOURNAL_LOAN_HELD] = BELAY_EVENT_LOAN_HELD,
+	[JOURNAL_LOAN_BACK] = BELAY_EVENT_LOAN_BACK,
+	[JOURNAL_HINT] = BELAY_EVENT_HINT,
 	[JOURNAL_FENCE] = BELAY_EVENT_FENCE,
 	[JOURNAL_LEAVE] = BELAY_EVENT_LEAVE,
 	[JOURNAL_QUORUM] = BELAY_EVENT_QUORUM,
@@ -135,6 +202,15 @@ static int get_event(struct journal_reader *r, enum journal_type type, struct re
 		break;
 	case JOURNAL_CLIENT_GONE:
 		ev->client.client = get_u32(c);
+		break;
+	case JOURNAL_LOAN_HELD:
+		get_loan_held(c, ev);
+		break;
+	case JOURNAL_LOAN_BACK:
+		get_loan_back(c, ev);
+		break;
+	case JOURNAL_HINT:
+		get_hint(r, c, ev);
 		break;
 	case JOURNAL_FENCE:
 		ev->fence.node = get_u32(c);

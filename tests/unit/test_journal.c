@@ -18,8 +18,15 @@ static const struct belay_core_config config = {
 		.resources_max = 100, .locks_max = 200,
 		.waiters_max = 300, .locks_per_owner_max = 400,
 	},
-	.requests_max = 500, .min_hold_us = 600,
+	.requests_max = 500, .loans_max = 550, .hints = true, .min_hold_us = 600,
 	.idle_us = 700, .claim_streak = 8, .token_base = 900,
+};
+
+static const struct belay_hint hint = {
+	.node = 5, .incarnation = 6, .ack_incarnation = 77, .ack_seq = 1000, .seq = 1001,
+	.key = { .lockspace = 7, .id = { 1, 2, 3 } }, .range = { 5, BELAY_OFFSET_MAX },
+	.owner = { .node = 5, .client = 4, .key = 9, .kind = BELAY_KIND_FLOCK },
+	.request = 12, .token = 1235,
 };
 
 static struct belay_event lock_event(uint64_t cookie)
@@ -30,7 +37,7 @@ static struct belay_event lock_event(uint64_t cookie)
 			.key = { .lockspace = 7, .id = { 1, 2, 3 } },
 			.range = { 5, BELAY_OFFSET_MAX },
 			.owner = { .client = 4, .key = 9, .pid = 4321, .kind = BELAY_KIND_OFD },
-			.mode = BELAY_MODE_EX, .wait = true, .cookie = cookie,
+			.mode = BELAY_MODE_EX, .wait = true, .lend = true, .cookie = cookie,
 		},
 	};
 }
@@ -75,6 +82,15 @@ static void write_one_of_each(struct journal *j)
 	journal_event(j, &ev);
 	ev = (struct belay_event){ .type = BELAY_EVENT_CLIENT_GONE, .client.client = 4 };
 	journal_event(j, &ev);
+	ev = (struct belay_event){ .type = BELAY_EVENT_LOAN_HELD, .loan = {
+		.loan = 8, .range = { 5, 6 }, .owner = { .client = 4, .key = 9, .kind = BELAY_KIND_OFD },
+		.mode = BELAY_MODE_EX } };
+	journal_event(j, &ev);
+	ev = (struct belay_event){ .type = BELAY_EVENT_LOAN_BACK, .loan = {
+		.loan = 8, .range = { 1, 7 }, .used = true, .token = 1234 } };
+	journal_event(j, &ev);
+	ev = (struct belay_event){ .type = BELAY_EVENT_HINT, .hint = &hint };
+	journal_event(j, &ev);
 	ev = (struct belay_event){ .type = BELAY_EVENT_FENCE, .fence.node = 5 };
 	journal_event(j, &ev);
 	ev = (struct belay_event){ .type = BELAY_EVENT_LEAVE };
@@ -108,10 +124,19 @@ static void read_one_of_each(struct journal_reader *r)
 	   ev.lock.range.start == 5 && ev.lock.range.end == BELAY_OFFSET_MAX &&
 	   ev.lock.owner.client == 4 && ev.lock.owner.key == 9 && ev.lock.owner.pid == 4321 &&
 	   ev.lock.owner.kind == BELAY_KIND_OFD && ev.lock.mode == BELAY_MODE_EX &&
-	   ev.lock.wait && !ev.lock.test && ev.lock.cookie == 1, "as it was");
+	   ev.lock.wait && !ev.lock.test && ev.lock.lend && ev.lock.cookie == 1, "as it was");
 	ok(next_is(r, BELAY_EVENT_UNLOCK, &ev), "an unlock");
 	ok(next_is(r, BELAY_EVENT_CANCEL, &ev) && ev.client.client == 4 && ev.client.cookie == 1, "a cancel");
 	ok(next_is(r, BELAY_EVENT_CLIENT_GONE, &ev) && ev.client.client == 4, "the end of a client");
+	ok(next_is(r, BELAY_EVENT_LOAN_HELD, &ev), "a lock in a loan");
+	ok(ev.loan.loan == 8 && ev.loan.range.start == 5 && ev.loan.range.end == 6 &&
+	   ev.loan.owner.client == 4 && ev.loan.owner.key == 9 && ev.loan.owner.kind == BELAY_KIND_OFD &&
+	   ev.loan.mode == BELAY_MODE_EX, "as it was");
+	ok(next_is(r, BELAY_EVENT_LOAN_BACK, &ev), "a loan that is over");
+	ok(ev.loan.loan == 8 && ev.loan.range.start == 1 && ev.loan.range.end == 7 && ev.loan.used &&
+	   !ev.loan.used_ex && ev.loan.token == 1234, "as it was");
+	ok(next_is(r, BELAY_EVENT_HINT, &ev), "a hint");
+	ok(memcmp(ev.hint, &hint, sizeof(hint)) == 0, "as it was");
 	ok(next_is(r, BELAY_EVENT_FENCE, &ev) && ev.fence.node == 5, "a fence");
 	ok(next_is(r, BELAY_EVENT_LEAVE, &ev), "a leave");
 	ok(next_is(r, BELAY_EVENT_QUORUM, &ev) && ev.quorum.quorate, "quorum");
@@ -141,6 +166,7 @@ static void test_all(const char *path)
 	ok(r->config.self == 2 && r->config.incarnation == 77 && r->config.node_count == 3 &&
 	   r->config.node[2] == 5 && r->config.fencing_none && r->config.stability == BELAY_STABLE_ALL &&
 	   r->config.limits.locks_per_owner_max == 400 && r->config.requests_max == 500 &&
+	   r->config.loans_max == 550 && r->config.hints && r->config.min_hold_us == 600 &&
 	   r->config.claim_streak == 8 && r->config.token_base == 900, "with the configuration");
 	ok_uint(r->dropped, 0, "and is complete");
 	read_one_of_each(r);
