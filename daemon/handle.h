@@ -13,7 +13,7 @@ struct handle {
 	struct belay_key key;
 	bool open;
 	bool closing;			/* CLOSE came; its requests are being withdrawn */
-	bool may_read, may_write;
+	bool may_read, may_write, may_flock;	/* see struct identity */
 	uint8_t kinds;			/* bit per kind whose owner may hold locks */
 	uint32_t requests;		/* not answered yet */
 	uint32_t close_number;		/* of the CLOSE to answer */

@@ -157,6 +157,7 @@ int identity_of_file(struct identity_map *map, int fd, pid_t pid, struct identit
 	}
 	id.may_read = (flags & O_ACCMODE) != O_WRONLY;
 	id.may_write = (flags & O_ACCMODE) != O_RDONLY;
+	id.may_flock = true;
 	*ret_identity = id;
 	return 0;
 }

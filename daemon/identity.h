@@ -29,6 +29,7 @@
 struct identity {
 	struct belay_key key;
 	bool may_read, may_write;	/* lock shared, lock exclusive */
+	bool may_flock;			/* either: flock(2) wants a file open, no matter for what */
 };
 
 /* The configured lockspaces, and what is mounted. */

@@ -65,6 +65,7 @@ static int add_handle(struct turn *t, const struct identity *id, const char *tex
 	h = handles_find(&c->handles, number);
 	h->may_read = id->may_read;
 	h->may_write = id->may_write;
+	h->may_flock = id->may_flock;
 	t->s->stats.handles++;
 	*ret_number = number;
 	return 0;
@@ -249,7 +250,7 @@ static int check(const struct turn *t, const struct handle *h, const struct clie
 		return -EBADF;
 	if (flock_of_part(m))
 		return -EINVAL;
-	if (m->type != CLIENT_LOCK)
+	if (m->type != CLIENT_LOCK || (m->kind == BELAY_KIND_FLOCK && h->may_flock))
 		return 0;
 	return (m->mode == BELAY_MODE_EX ? h->may_write : h->may_read) ? 0 : -EBADF;
 }

@@ -75,7 +75,7 @@ void belay_disconnect(struct belay *belay);
  * Open the file behind descriptor fd as a resource. belayd derives its identity
  * from the descriptor, which may be closed afterwards (fcntl's rule that a
  * close drops locks does not apply to it). An exclusive lock later needs that fd was
- * open for writing, a shared one for reading.
+ * open for writing, a shared one for reading; to BELAY_OWNER_FLOCK that is all the same.
  *   -EBADF    fd is not open         -EINVAL  not a regular file
  *   -ENOLCK   the file lies under no path that belay.conf assigns to a lockspace
  *   -EMFILE   limit of handles per client

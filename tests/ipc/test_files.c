@@ -71,6 +71,16 @@ static void test_access(const struct belayd *d, struct raw *r)
 	ok_int(raw_lock(r, h, POSIX, SH, false, ALL), -EBADF, "write-only: no shared lock");
 	ok_int(raw_lock(r, h, POSIX, EX, false, ALL), 0, "an exclusive one");
 	ok_int(raw_close_handle(r, h), 0, "closed");
+	fd = open_in(d, "file", O_RDONLY);
+	h = (uint32_t)raw_open_fd(r, fd);
+	close(fd);
+	ok_int(raw_lock(r, h, BELAY_KIND_FLOCK, EX, false, ALL), 0, "flock asks for no right to write");
+	ok_int(raw_close_handle(r, h), 0, "closed");
+	fd = open_in(d, "file", O_WRONLY);
+	h = (uint32_t)raw_open_fd(r, fd);
+	close(fd);
+	ok_int(raw_lock(r, h, BELAY_KIND_FLOCK, SH, false, ALL), 0, "nor to read");
+	ok_int(raw_close_handle(r, h), 0, "closed");
 }
 
 static void test_same_file(const struct belayd *d, struct raw *r, struct raw *other)
@@ -130,6 +140,7 @@ static void stranger_checks(const struct belayd *d)
 	ok_int(raw_open_name(&r, "closed", "n"), -EACCES, "a lockspace that is not for this user");
 	h = (uint32_t)raw_open_name(&r, "readers", "n");
 	ok_int(raw_lock(&r, h, POSIX, EX, false, ALL), -EBADF, "one that it may read: not exclusively");
+	ok_int(raw_lock(&r, h, BELAY_KIND_FLOCK, EX, false, ALL), -EBADF, "nor so as an flock: a name is no file");
 	ok_int(raw_lock(&r, h, POSIX, SH, false, ALL), 0, "but shared");
 	ok_int(raw_try(&r, (uint32_t)raw_open_name(&r, "open", "stranger")), 0, "one for all");
 	ok_int(raw_try(&r, (uint32_t)raw_open_name(&r, "mine", "n")), 0, "its own");
