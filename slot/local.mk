@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Memory that a client and belayd share. Sources are compiled into each user:
-# $(slot_client_sources) for who locks in it, $(slot_daemon_sources) for who lends.
+# Memory that a client and belayd share. The sources are compiled into each
+# user: those of the second list into who lends, both into who locks there.
 slot_client_sources = \
-	slot/commit.h \
+	slot/commit.c \
+	slot/commit.h
+slot_sources = \
+	slot/ranges.c \
 	slot/ranges.h \
+	slot/recall.c \
 	slot/recall.h \
+	slot/replay.c \
+	slot/replay.h \
 	slot/slot.h
-slot_daemon_sources = \
-	slot/ranges.h \
-	slot/recall.h \
-	slot/slot.h
-noinst_HEADERS += $(slot_client_sources)
+noinst_LIBRARIES += slot/libbelayslot.a
+slot_libbelayslot_a_SOURCES = $(slot_sources) $(slot_client_sources)

@@ -76,9 +76,6 @@ struct slot_cursor {
 };
 const struct slot_entry *slot_ranges_next(const struct slot_ranges *set, struct slot_cursor *cursor);
 
-/* Write all of it to @log, in order: set->count entries. */
-void slot_ranges_write(const struct slot_ranges *set, struct slot_entry *log);
-
 static inline enum slot_action slot_action_of(enum belay_mode mode)
 {
 	return mode == BELAY_MODE_EX ? SLOT_LOCK_EX : SLOT_LOCK_SH;

@@ -75,3 +75,9 @@ TESTS += tests/unit/test_status_text
 tests_unit_test_status_text_SOURCES = tests/unit/test_status_text.c tools/json.c tools/status_text.c
 tests_unit_test_status_text_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_status_text_LDADD = $(JSONC_LIBS)
+
+slot_tests = tests/unit/test_slot_commit tests/unit/test_slot_ranges
+check_PROGRAMS += $(slot_tests)
+TESTS += $(slot_tests)
+tests_unit_test_slot_commit_LDADD = slot/libbelayslot.a
+tests_unit_test_slot_ranges_LDADD = slot/libbelayslot.a

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "slot/ranges.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* The order stands before the chunks: it is short, and never grows. */
+#define ORDER_BYTES (SLOT_CHUNKS_MAX * sizeof(uint16_t))
+#define CHUNKS_FIRST 4u
+/* Neighbours that are both less than this full become one. */
+#define CHUNK_SPARSE (SLOT_CHUNK_ENTRIES / 3)
+
+_Static_assert(SLOT_CHUNKS_MAX <= UINT16_MAX + 1u, "a chunk's number has to fit");
+/* Of two neighbours one is at least sparse, so that this is the fewest that the chunks hold. */
+_Static_assert(SLOT_CHUNKS_MAX / 2 * CHUNK_SPARSE >= SLOT_HALF_ENTRIES / 2 + SLOT_CHUNK_ENTRIES,
+	       "what a log holds has to fit");
+
+static size_t bytes(uint32_t chunks)
+{
+	return ORDER_BYTES + chunks * sizeof(struct slot_chunk);
+}
+
+void slot_ranges_done(struct slot_ranges *set)
+{
+	if (set->order)
+		munmap(set->order, bytes(set->chunks));
+	*set = (struct slot_ranges){ 0 };
+}
+
+void slot_ranges_clear(struct slot_ranges *set)
+{
+	/* The order is a permutation of all chunks, whichever are in use. */
+	set->count = set->used = set->at = set->index = 0;
+}
+
+int slot_ranges_grow(struct slot_ranges *set)
+{
+	uint32_t i, chunks = set->chunks ? set->chunks * 2 : CHUNKS_FIRST;
+	void *memory;
+
+	if (chunks > SLOT_CHUNKS_MAX)
+		return -ENOSPC;
+	if (set->order)
+		memory = mremap(set->order, bytes(set->chunks), bytes(chunks), MREMAP_MAYMOVE);
+	else
+		memory = mmap(NULL, bytes(chunks), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	set->order = memory;
+	set->chunk = (struct slot_chunk *)(void *)((char *)memory + ORDER_BYTES);
+	for (i = set->chunks; i < chunks; i++)
+		set->order[i] = (uint16_t)i;
+	set->chunks = chunks;
+	return 0;
+}
+
+/* ---- places ---- */
+
+/* Entry @index of the chunk that is number @at in order. At the end: at == used, index == 0. */
+struct place {
+	uint32_t at, index;
+};
+
+static struct slot_chunk *chunk_at(const struct slot_ranges *set, uint32_t at)
+{
+	return &set->chunk[set->order[at]];
+}
+
+static struct slot_entry *entry_at(const struct slot_ranges *set, struct place p)
+{
+	if (p.at >= set->used)
+		return NULL;
+	return &chunk_at(set, p.at)->entry[p.index];
+}
+
+static void advance(const struct slot_ranges *set, struct place *p)
+{
+	if (++p->index == chunk_at(set, p->at)->count) {
+		p->at++;
+		p->index = 0;
+	}
+}
+
+/* The entry before @p, which becomes its place; NULL: there is none. */
+static struct slot_entry *step_back(const struct slot_ranges *set, struct place *p)
+{
+	if (p->index > 0) {
+		p->index--;
+	} else {
+		if (p->at == 0)
+			return NULL;
+		p->at--;
+		p->index = chunk_at(set, p->at)->count - 1;
+	}
+	return entry_at(set, *p);
+}
+
+static bool before(const struct slot_entry *e, uint32_t handle, uint64_t start)
+{
+	return e->handle < handle || (e->handle == handle && e->start < start);
+}
+
+/* Is it the place that find() would find? */
+static bool fits(const struct slot_ranges *set, struct place p, uint32_t handle, uint64_t start)
+{
+	const struct slot_entry *e;
+
+	if (p.at > set->used || (p.at == set->used && p.index > 0))
+		return false;
+	if (p.at < set->used && (p.index >= chunk_at(set, p.at)->count ||
+				 before(entry_at(set, p), handle, start)))
+		return false;
+	e = step_back(set, &p);
+	return !e || before(e, handle, start);
+}
+
+static uint32_t find_in(const struct slot_chunk *c, uint32_t handle, uint64_t start)
+{
+	uint32_t low = 0, high = c->count;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (before(&c->entry[middle], handle, start))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Place of the first entry of (handle, start) or later. */
+static struct place find(const struct slot_ranges *set, uint32_t handle, uint64_t start)
+{
+	struct place p = { .at = set->at, .index = set->index };
+	uint32_t low = 0, high = set->used;
+
+	if (fits(set, p, handle, start))
+		return p;
+	/* The last chunk that begins earlier holds it, or ends just before it. */
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (before(&chunk_at(set, middle)->entry[0], handle, start))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return (struct place){ 0 };
+	p.at = low - 1;
+	p.index = find_in(chunk_at(set, p.at), handle, start);
+	if (p.index == chunk_at(set, p.at)->count)
+		p = (struct place){ .at = low };
+	return p;
+}
+
+/* ---- chunks ---- */
+
+static struct slot_chunk *chunk_insert(struct slot_ranges *set, uint32_t at)
+{
+	uint16_t number = set->order[set->used];
+
+	assert(set->used < set->chunks);
+	memmove(&set->order[at + 1], &set->order[at], (set->used - at) * sizeof(*set->order));
+	set->order[at] = number;
+	set->used++;
+	return chunk_at(set, at);
+}
+
+static void chunk_remove(struct slot_ranges *set, uint32_t at)
+{
+	uint16_t number = set->order[at];
+
+	set->used--;
+	memmove(&set->order[at], &set->order[at + 1], (set->used - at) * sizeof(*set->order));
+	set->order[set->used] = number;
+}
+
+/* Empty, or as sparse as the next: one chunk less. */
+static void tidy(struct slot_ranges *set, uint32_t at)
+{
+	struct slot_chunk *c, *next;
+
+	if (at + 1 >= set->used)
+		return;
+	c = chunk_at(set, at);
+	next = chunk_at(set, at + 1);
+	if (c->count >= CHUNK_SPARSE || next->count >= CHUNK_SPARSE)
+		return;
+	memcpy(&c->entry[c->count], next->entry, next->count * sizeof(next->entry[0]));
+	c->count += next->count;
+	chunk_remove(set, at + 1);
+}
+
+/* ---- changes ---- */
+
+static void remove_entries(struct slot_ranges *set, struct place p, uint32_t count)
+{
+	uint32_t at = p.at;
+
+	set->count -= count;
+	while (count > 0) {
+		struct slot_chunk *c = chunk_at(set, p.at);
+		uint32_t here = c->count - p.index < count ? c->count - p.index : count;
+
+		c->count -= here;
+		count -= here;
+		memmove(&c->entry[p.index], &c->entry[p.index + here],
+			(c->count - p.index) * sizeof(c->entry[0]));
+		if (c->count == 0)
+			chunk_remove(set, p.at);
+		else
+			p.at++;
+		p.index = 0;
+	}
+	tidy(set, at + 1);
+	tidy(set, at);
+	if (at > 0)
+		tidy(set, at - 1);
+}
+
+/* Make two of the full chunk in which @p is; it stays at its entry. */
+static void split(struct slot_ranges *set, struct place *p)
+{
+	struct slot_chunk *next = chunk_insert(set, p->at + 1);
+	struct slot_chunk *c = chunk_at(set, p->at);
+	/* Who locks upwards fills his chunks. */
+	bool append = p->at + 2 == set->used && p->index == c->count;
+	uint32_t half = append ? c->count : c->count / 2;
+
+	next->count = c->count - half;
+	memcpy(next->entry, &c->entry[half], next->count * sizeof(next->entry[0]));
+	c->count = half;
+	if (p->index >= half) {
+		p->at++;
+		p->index -= half;
+	}
+}
+
+static void insert(struct slot_ranges *set, struct place *p, const struct slot_entry *entry)
+{
+	struct slot_chunk *c;
+
+	if (set->used == 0)
+		chunk_insert(set, 0)->count = 0;
+	/* At the border of two chunks: the first, unless it is full and the other exists. */
+	if (p->index == 0 && p->at > 0 &&
+	    (p->at == set->used || chunk_at(set, p->at - 1)->count < SLOT_CHUNK_ENTRIES)) {
+		p->at--;
+		p->index = chunk_at(set, p->at)->count;
+	}
+	if (chunk_at(set, p->at)->count == SLOT_CHUNK_ENTRIES)
+		split(set, p);
+	c = chunk_at(set, p->at);
+	memmove(&c->entry[p->index + 1], &c->entry[p->index],
+		(c->count - p->index) * sizeof(c->entry[0]));
+	c->entry[p->index] = *entry;
+	c->count++;
+	set->count++;
+}
+
+/* A run of entries that an operation touches, and what takes its place. */
+struct change {
+	struct place first;
+	uint32_t count;
+	uint32_t pieces;
+	struct slot_entry piece[3];
+};
+
+static void add_piece(struct change *c, const struct slot_entry *e, uint64_t start, uint64_t end)
+{
+	struct slot_entry *piece = &c->piece[c->pieces++];
+
+	*piece = *e;
+	piece->start = start;
+	piece->end = end;
+}
+
+/*
+ * What @entry makes of its owner's ranges. A range that only touches it
+ * belongs to it as well if both are locks of one mode.
+ */
+static void plan(const struct slot_ranges *set, const struct slot_entry *entry, struct change *ret_c)
+{
+	struct slot_entry whole = *entry, right = { 0 };
+	struct place p = find(set, entry->handle, entry->start);
+	struct place q = p;
+	const struct slot_entry *e = step_back(set, &q);
+	struct change c = { 0 };
+	bool has_right = false;
+
+	if (e && e->handle == entry->handle && e->end + 1 >= entry->start &&
+	    (e->end >= entry->start || e->action == entry->action))
+		p = q;
+	c.first = p;
+	for (; (e = entry_at(set, p)) && e->handle == entry->handle; advance(set, &p)) {
+		bool same = e->action == entry->action;
+
+		if (e->start > entry->end && !(same && e->start == entry->end + 1))
+			break;
+		c.count++;
+		if (same) {
+			whole.start = e->start < whole.start ? e->start : whole.start;
+			whole.end = e->end > whole.end ? e->end : whole.end;
+			continue;
+		}
+		if (e->start < entry->start)
+			add_piece(&c, e, e->start, entry->start - 1);
+		if (e->end > entry->end) {
+			right = *e;
+			right.start = entry->end + 1;
+			has_right = true;
+		}
+	}
+	if (entry->action != SLOT_UNLOCK)
+		add_piece(&c, &whole, whole.start, whole.end);
+	if (has_right)
+		add_piece(&c, &right, right.start, right.end);
+	*ret_c = c;
+}
+
+void slot_ranges_apply(struct slot_ranges *set, const struct slot_entry *entry)
+{
+	struct change c;
+	struct place p;
+	uint32_t i;
+
+	assert(set->used + 2 <= set->chunks);
+	plan(set, entry, &c);
+	p = c.first;
+	for (i = 0; i < c.pieces && c.count > 0; i++, c.count--) {
+		chunk_at(set, p.at)->entry[p.index] = c.piece[i];
+		advance(set, &p);
+	}
+	if (c.count > 0)
+		remove_entries(set, p, c.count);
+	for (; i < c.pieces; i++) {
+		insert(set, &p, &c.piece[i]);
+		p.index++;
+	}
+	p = c.first;
+	if (p.at < set->used && p.index == chunk_at(set, p.at)->count)
+		p = (struct place){ .at = p.at + 1 };
+	set->at = p.at;
+	set->index = p.index;
+}
+
+uint32_t slot_ranges_growth(const struct slot_ranges *set, const struct slot_entry *entry)
+{
+	struct change c;
+
+	plan(set, entry, &c);
+	return c.pieces > c.count ? c.pieces - c.count : 0;
+}
+
+/* ---- questions ---- */
+
+static bool in_the_way(const struct slot_entry *a, const struct slot_entry *b)
+{
+	return a->start <= b->end && b->start <= a->end &&
+	       (a->action == SLOT_LOCK_EX || b->action == SLOT_LOCK_EX);
+}
+
+/* The first range of owner @handle in the way of @entry. */
+static const struct slot_entry *conflict_with(const struct slot_ranges *set, uint32_t handle,
+					      const struct slot_entry *entry)
+{
+	struct place p = find(set, handle, entry->start);
+	struct place q = p;
+	const struct slot_entry *e = step_back(set, &q);
+
+	if (e && e->handle == handle && in_the_way(e, entry))
+		return e;
+	for (; (e = entry_at(set, p)) && e->handle == handle && e->start <= entry->end; advance(set, &p))
+		if (in_the_way(e, entry))
+			return e;
+	return NULL;
+}
+
+bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
+			  struct slot_entry *ret_held)
+{
+	const struct slot_entry *e, *found, *best = NULL;
+	struct place p = { 0 };
+	uint32_t handle;
+
+	if (set->count == 0)
+		return false;
+	/* Sorted by owner: if the ends are ours, so is all between. */
+	if (chunk_at(set, 0)->entry[0].handle == entry->handle) {
+		const struct slot_chunk *last = chunk_at(set, set->used - 1);
+
+		if (last->entry[last->count - 1].handle == entry->handle)
+			return false;
+	}
+	while ((e = entry_at(set, p))) {
+		handle = e->handle;
+		found = handle == entry->handle ? NULL : conflict_with(set, handle, entry);
+		if (found && (!best || found->start < best->start))
+			best = found;
+		if (found && !ret_held)
+			return true;
+		if (handle == UINT32_MAX)
+			break;
+		p = find(set, handle + 1, 0);
+	}
+	if (best)
+		*ret_held = *best;
+	return best != NULL;
+}
+
+const struct slot_entry *slot_ranges_next(const struct slot_ranges *set, struct slot_cursor *cursor)
+{
+	struct place p = { .at = cursor->at, .index = cursor->index };
+	const struct slot_entry *e = entry_at(set, p);
+
+	if (!e)
+		return NULL;
+	advance(set, &p);
+	*cursor = (struct slot_cursor){ .at = p.at, .index = p.index };
+	return e;
+}
