@@ -35,3 +35,10 @@ tests_ipc_test_fuse_LDADD = $(IPC_LIBS)
 # belay(1) against a real belayd.
 TESTS += tests/ipc/tool.sh
 EXTRA_DIST += tests/ipc/tool.sh
+
+# The same operations by the kernel and through belay.
+check_PROGRAMS += tests/ipc/test_differential
+TESTS += tests/ipc/test_differential
+tests_ipc_test_differential_SOURCES = tests/ipc/test_differential.c tests/ipc/differential.h \
+	tests/ipc/differential_model.c tests/ipc/differential_plan.c tests/ipc/differential_work.c
+tests_ipc_test_differential_LDADD = tests/ipc/libipc.a lib/libbelay.la
