@@ -153,6 +153,8 @@ static void add_node(struct reader *r, uint32_t at, struct group_info *info, uin
 		return;
 	(void)snprintf(key, sizeof(key), "nodelist.node.%" PRIu32 ".name", at);
 	copy_text(r, key, info->node_name[info->node_count], sizeof(info->node_name[0]));
+	(void)snprintf(key, sizeof(key), "nodelist.node.%" PRIu32 ".ring0_addr", at);
+	copy_text(r, key, info->node_address[info->node_count], sizeof(info->node_address[0]));
 	info->node[info->node_count++] = (uint32_t)id;
 	*votes += vote;
 	*weighted |= vote != 1;
@@ -219,6 +221,7 @@ static void read_totem(struct reader *r, struct group_info *info)
 	char *hash = get_text(r, "totem.crypto_hash");
 
 	info->encrypted = cpg_encrypted(transport, secauth, cipher, hash);
+	copy_text(r, "totem.keyfile", info->key_file, sizeof(info->key_file));
 	copy_text(r, "totem.cluster_name", info->cluster_name, sizeof(info->cluster_name));
 	free(transport);
 	free(secauth);

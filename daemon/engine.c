@@ -151,6 +151,9 @@ static void on_action(void *context, const struct belay_action *a)
 		engine_finish(e, ENGINE_ISOLATED, a->reason);
 		break;
 	case BELAY_ACTION_HINT:
+		if (e->hints)
+			hint_port_send(e->hints, a->node, a->hint);
+		break;
 	case BELAY_ACTION_COUNT:
 		break;
 	}
@@ -201,6 +204,9 @@ int engine_apply(struct engine *e, struct belay_event *event, bool note)
 	if (note)
 		journal_event(e->journal, event);
 	r = belay_core_step(e->core, event, &e->actions);
+	/* At once, for the turn may be long, and what is not early need not be hinted at. */
+	if (e->hints)
+		hint_port_flush(e->hints);
 	if (event->type == BELAY_EVENT_LOCK && e->ask_us == UINT64_MAX)
 		e->ask_us = e->now_us + ASK_US;
 	if (e->joiner_count > 0)
@@ -443,6 +449,30 @@ void engine_group_handlers(struct engine *e, struct group_handlers *ret_handlers
 	};
 }
 
+/* ---- hints ---- */
+
+static void on_hint(void *context, const struct belay_hint *hint)
+{
+	struct engine *e = context;
+	struct belay_event ev = { .type = BELAY_EVENT_HINT, .hint = hint };
+
+	engine_turn_enter(e);
+	(void)engine_step(e, &ev);
+}
+
+void engine_hint_handlers(struct engine *e, struct hint_handlers *ret_handlers)
+{
+	*ret_handlers = (struct hint_handlers){ .on_hint = on_hint, .on_told = on_told, .context = e };
+}
+
+void engine_set_hint_port(struct engine *e, struct hint_port *port)
+{
+	assert(!e->core);
+	e->hints = port;
+}
+
+/* ---- what the outbox asks for ---- */
+
 static int port_send(void *context, const void *buf, size_t size)
 {
 	struct engine *e = context;
@@ -519,6 +549,7 @@ static void make_config(const struct engine *e, struct belay_core_config *ret_co
 		.fencing_none = s->fencing_none,
 		.limits = s->limits,
 		.requests_max = s->requests_max,
+		.hints = e->hints != NULL,
 		.min_hold_us = s->min_hold_us,
 		.idle_us = s->idle_us,
 		.claim_streak = s->claim_streak,
@@ -641,6 +672,10 @@ void engine_stats(const struct engine *e, struct engine_stats *ret_stats)
 		.lingered = e->lingered,
 	};
 
+	if (e->hints) {
+		s.hints = true;
+		hint_port_stats(e->hints, &s.hint);
+	}
 	outbox_stats(e->outbox, clock_now_us(), &s.outbox);
 	journal_counts(e->journal, &s.journal_written, &s.journal_dropped);
 	*ret_stats = s;

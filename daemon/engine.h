@@ -14,6 +14,7 @@
 
 #include "core/core.h"
 #include "daemon/group.h"
+#include "daemon/hint_port.h"
 #include "daemon/histogram.h"
 #include "daemon/outbox.h"
 
@@ -64,6 +65,8 @@ struct engine_stats {
 	uint64_t hold_bytes, hold_bytes_peak;
 	uint64_t snapshots_sent, snapshot_bytes, snapshot_pending, snapshot_build_us_max;
 	uint64_t lingered;			/* unlocks that waited for the next lock */
+	bool hints;				/* there is a way for them */
+	struct hint_stats hint;
 };
 
 /* Handlers and settings are copied, but not the path. -ENOMEM, or the timer's error. */
@@ -72,6 +75,11 @@ int engine_new(qb_loop_t *loop, const struct engine_settings *settings,
 
 /* What the group has to call: for group_*_open(), before engine_start(). */
 void engine_group_handlers(struct engine *e, struct group_handlers *ret_handlers);
+
+/* What the port of hints has to call: for hint_port_open(), before engine_start(). */
+void engine_hint_handlers(struct engine *e, struct hint_handlers *ret_handlers);
+/* The way for hints, which must outlive the engine; before engine_start(). Without it there are none. */
+void engine_set_hint_port(struct engine *e, struct hint_port *port);
 
 /*
  * Make the core for this group, which must outlive the engine. 0, or a

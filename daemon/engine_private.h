@@ -58,6 +58,7 @@ struct engine {
 	struct outbox *outbox;
 	bool unlocking, follows;	/* a local UNLOCK is being applied; it may linger */
 	uint64_t linger_us;		/* until then, the last one that did */
+	struct hint_port *hints;	/* NULL: off */
 	struct snapshots snapshots;
 	uint64_t snapshot_retry_us;
 	struct journal *journal;

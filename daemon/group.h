@@ -62,9 +62,12 @@ struct group_info {
 	uint32_t node_count;
 	uint32_t node[BELAY_NODES_MAX];
 	char node_name[BELAY_NODES_MAX][64];	/* "" if unknown */
+	/* Where a node is reached, beside the group: in numbers or by name; "" if unknown. */
+	char node_address[BELAY_NODES_MAX][256];
 	uint32_t expected_votes;
 	enum belay_stability stability;
-	bool encrypted;				/* corosync authenticates and encrypts */
+	bool encrypted;				/* corosync authenticates and encrypts ... */
+	char key_file[256];			/* ... by the key in this file; "": it is not said */
 };
 
 struct group_ops {

@@ -15,7 +15,9 @@ daemon_libbelayd_a_SOURCES = \
 	daemon/admin.c daemon/clock.h daemon/descriptor.c daemon/descriptor.h \
 	daemon/engine.c daemon/engine.h daemon/engine_order.c daemon/engine_private.h \
 	daemon/former.c daemon/former.h \
-	daemon/handle.c daemon/handle.h daemon/histogram.c daemon/histogram.h \
+	daemon/handle.c daemon/handle.h \
+	daemon/hint_key.c daemon/hint_key.h daemon/hint_port.c daemon/hint_port.h \
+	daemon/histogram.c daemon/histogram.h \
 	daemon/hold.c daemon/hold.h daemon/identity.c daemon/identity.h \
 	daemon/journal.c daemon/limit.h daemon/listen.c daemon/listen.h \
 	daemon/mounts.c daemon/mounts.h \

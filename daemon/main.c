@@ -22,6 +22,7 @@
 #include "daemon/descriptor.h"
 #include "daemon/engine.h"
 #include "daemon/former.h"
+#include "daemon/hint_port.h"
 #include "daemon/listen.h"
 #include "daemon/notify.h"
 #include "daemon/record.h"
@@ -60,6 +61,7 @@ struct belayd {
 	struct server *server;
 	struct engine *engine;
 	struct group *group;
+	struct hint_port *hints;
 	struct stop stop;
 	bool ready;
 	int status;
@@ -145,6 +147,25 @@ static int load_config(struct belayd *d)
 		return 0;
 	}
 	return config_load(path ? path : BELAY_CONFIG_PATH, &d->config, report, NULL);
+}
+
+/* What can be told without corosync, beside the file itself. */
+static int check_config(const struct belayd *d)
+{
+	const struct config *c = &d->config;
+	const char *path = d->options.config_path ? d->options.config_path : BELAY_CONFIG_PATH, *why;
+	uint8_t key[HINT_KEY_SIZE];
+	int r = 0;
+
+	if (c->hints_enabled && c->hints_key_file[0] != '\0')
+		r = hint_key_load(c->hints_key_file, c->group, key, &why);
+	if (r < 0) {
+		fprintf(stderr, "%s: [hints] key_file: \"%s\" cannot be used (%s): %s\n", path,
+			c->hints_key_file, strerror(-r), why);
+		return STATUS_CONFIG;
+	}
+	printf("%s: no errors\n", path);
+	return STATUS_OK;
 }
 
 /* ---- surroundings ---- */
@@ -302,6 +323,39 @@ static void make_settings(const struct belayd *d, struct engine_settings *ret_se
 	};
 }
 
+/* A way that was asked for and that cannot be had is an error: in silence it would only be slow. */
+static int open_hints(struct belayd *d)
+{
+	const struct group_info *info = &d->group->info;
+	const struct config *c = &d->config;
+	const char *path = hint_key_path(c, info), *why;
+	uint8_t key[HINT_KEY_SIZE];
+	struct hint_handlers handlers;
+	int r;
+
+	if (!path) {
+		qb_log(LOG_ERR, "cannot start: hints need a secret, and corosync has none, for it does not "
+		       "encrypt. Set key_file in [hints], or enabled = no");
+		return -EINVAL;
+	}
+	r = hint_key_load(path, c->group, key, &why);
+	if (r < 0) {
+		qb_log(LOG_ERR, "cannot start: the key of hints, %s, cannot be used (%s): %s", path,
+		       strerror(-r), why);
+		return r;
+	}
+	engine_hint_handlers(d->engine, &handlers);
+	r = hint_port_open(d->loop, info, c->hints_address, (uint16_t)c->hints_port, key, &handlers,
+			   &d->hints, &why);
+	explicit_bzero(key, sizeof(key));
+	if (r < 0) {
+		qb_log(LOG_ERR, "cannot start: no port for hints (%s): %s", strerror(-r), why);
+		return r;
+	}
+	engine_set_hint_port(d->engine, d->hints);
+	return 0;
+}
+
 static int open_group(struct belayd *d)
 {
 	struct group_handlers handlers;
@@ -313,6 +367,12 @@ static int open_group(struct belayd *d)
 		r = group_local_open(d->loop, d->config.node_id, &handlers, &d->group, &why);
 	else
 		r = group_cpg_open(d->loop, d->config.group, &handlers, &d->group, &why);
+	/* Alone there is nobody to hint to. */
+	if (r == 0 && d->config.hints_enabled && !d->options.standalone) {
+		r = open_hints(d);
+		if (r < 0)
+			return r;
+	}
 	if (r == 0)
 		r = engine_start(d->engine, d->group, &why);
 	if (r < 0)
@@ -394,6 +454,7 @@ static void finish(struct belayd *d)
 	stop_done(&d->stop);
 	if (d->group)
 		d->group->ops->close(d->group);
+	hint_port_close(d->hints);
 	engine_free(d->engine);
 	if (d->loop)
 		qb_loop_destroy(d->loop);
@@ -507,9 +568,7 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	if (d->options.check) {
-		printf("%s: no errors\n", d->options.config_path ? d->options.config_path :
-		       BELAY_CONFIG_PATH);
-		status = STATUS_OK;
+		status = check_config(d);
 		goto out;
 	}
 	open_log(d);

@@ -211,6 +211,26 @@ static void put_messages(struct json_object *to, const struct engine_stats *s)
 	put_u64(other, "dropped", s->journal_dropped);
 }
 
+static void put_hints(struct json_object *to, const struct belay_stats *core,
+		      const struct engine_stats *s)
+{
+	struct json_object *hints = put_object(to, "hints");
+
+	put_bool(hints, "enabled", s->hints);
+	/* Given by the lock engine, and grants that did not wait for the order. */
+	put_u64(hints, "given", core->hints_sent);
+	put_u64(hints, "used", core->hints_used);
+	put_u64(hints, "sent", s->hint.sent);
+	put_u64(hints, "sent_datagrams", s->hint.sent_datagrams);
+	put_u64(hints, "dropped", s->hint.dropped);
+	put_u64(hints, "received", s->hint.received);
+	put_u64(hints, "received_datagrams", s->hint.received_datagrams);
+	put_u64(hints, "bad_mac", s->hint.bad_mac);
+	put_u64(hints, "unknown_sender", s->hint.unknown_sender);
+	put_u64(hints, "foreign_version", s->hint.foreign);
+	put_u64(hints, "malformed", s->hint.malformed);
+}
+
 static void put_clients(struct json_object *to, const struct server_stats *s,
 			const struct config *config)
 {
@@ -284,6 +304,7 @@ char *status_text(struct engine *engine, const struct config *config, bool stand
 	put_core(to, &core);
 	put_nodes(to, engine, info);
 	put_messages(to, &e);
+	put_hints(to, &core, &e);
 	put_rates(to, engine, server, rates);
 	put_clients(to, server, config);
 	put_memory(to);

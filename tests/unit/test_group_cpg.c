@@ -347,6 +347,8 @@ static void test_info(void)
 	fake_set_number("nodelist.node.12.nodeid", 40);
 	fake_set_number("quorum.two_node", 1);
 	fake_set_text("totem.secauth", "on");
+	fake_set_text("totem.keyfile", "/etc/corosync/key");
+	fake_set_text("nodelist.node.1.ring0_addr", "192.0.2.2");
 	ok_int(try_open(&t), 0, "a cluster of four");
 	info = &t.group->info;
 	ok_uint(info->self, 1, "our own id");
@@ -358,6 +360,9 @@ static void test_info(void)
 	ok_uint(info->expected_votes, 4, "a vote each");
 	ok_int(info->stability, BELAY_STABLE_ALL, "two_node is read");
 	ok(info->encrypted, "so is secauth");
+	ok_str(info->key_file, "/etc/corosync/key", "and where its key is");
+	ok_str(info->node_address[1], "192.0.2.2", "a node's address");
+	ok_str(info->node_address[3], "", "a node without one");
 	end(&t);
 
 	fake_reset();
