@@ -68,7 +68,7 @@ static int compact(struct slot_loan *loan)
 
 static __attribute__((noinline)) int make_room(struct slot_loan *loan, const struct slot_entry *entry)
 {
-	const struct slot_ranges *held = &loan->held;
+	struct slot_ranges *held = &loan->held;
 	int r;
 
 	if (held->count + 2 > loan->terms.room &&

@@ -33,6 +33,8 @@ void slot_ranges_clear(struct slot_ranges *set)
 {
 	/* The order is a permutation of all chunks, whichever are in use. */
 	set->count = set->used = set->at = set->index = 0;
+	set->ghost = false;
+	set->hot = NULL;
 }
 
 int slot_ranges_grow(struct slot_ranges *set)
@@ -54,92 +56,71 @@ int slot_ranges_grow(struct slot_ranges *set)
 	for (i = set->chunks; i < chunks; i++)
 		set->order[i] = (uint16_t)i;
 	set->chunks = chunks;
+	if (set->used > 0)
+		set->hot = &set->chunk[set->order[set->at]];
 	return 0;
 }
 
 /* ---- places ---- */
 
-/* Entry @index of the chunk that is number @at in order. At the end: at == used, index == 0. */
+/* Entry @index of the chunk that is number @at in order. The end is that of the last chunk; of an empty set (0, 0). */
 struct place {
 	uint32_t at, index;
 };
 
-static struct slot_chunk *chunk_at(const struct slot_ranges *set, uint32_t at)
+static inline struct slot_chunk *chunk_at(const struct slot_ranges *set, uint32_t at)
 {
 	return &set->chunk[set->order[at]];
 }
 
-static struct slot_entry *entry_at(const struct slot_ranges *set, struct place p)
+/* NULL at the end. */
+static inline struct slot_entry *entry_at(const struct slot_ranges *set, struct place p)
 {
+	struct slot_chunk *c;
+
 	if (p.at >= set->used)
 		return NULL;
-	return &chunk_at(set, p.at)->entry[p.index];
+	c = chunk_at(set, p.at);
+	return p.index < c->count ? &c->entry[p.index] : NULL;
 }
 
-static void advance(const struct slot_ranges *set, struct place *p)
+/* The end of a chunk is the beginning of the next, if there is one. */
+static inline struct place normal(const struct slot_ranges *set, struct place p)
 {
-	if (++p->index == chunk_at(set, p->at)->count) {
-		p->at++;
-		p->index = 0;
-	}
+	if (p.at + 1 < set->used && p.index >= chunk_at(set, p.at)->count)
+		return (struct place){ .at = p.at + 1 };
+	return p;
+}
+
+static inline void advance(const struct slot_ranges *set, struct place *p)
+{
+	p->index++;
+	*p = normal(set, *p);
 }
 
 /* The entry before @p, which becomes its place; NULL: there is none. */
-static struct slot_entry *step_back(const struct slot_ranges *set, struct place *p)
+static inline struct slot_entry *step_back(const struct slot_ranges *set, struct place *p)
 {
-	if (p->index > 0) {
-		p->index--;
-	} else {
+	if (p->index == 0) {
 		if (p->at == 0)
 			return NULL;
 		p->at--;
-		p->index = chunk_at(set, p->at)->count - 1;
+		p->index = chunk_at(set, p->at)->count;
 	}
-	return entry_at(set, *p);
+	p->index--;
+	return &chunk_at(set, p->at)->entry[p->index];
 }
 
-static bool before(const struct slot_entry *e, uint32_t handle, uint64_t start)
+static inline bool before(const struct slot_entry *e, uint32_t handle, uint64_t start)
 {
 	return e->handle < handle || (e->handle == handle && e->start < start);
 }
 
-/* Is it the place that find() would find? */
-static bool fits(const struct slot_ranges *set, struct place p, uint32_t handle, uint64_t start)
+static struct place search(const struct slot_ranges *set, uint32_t handle, uint64_t start)
 {
-	const struct slot_entry *e;
+	uint32_t low = 0, high = set->used, end;
+	const struct slot_chunk *c;
 
-	if (p.at > set->used || (p.at == set->used && p.index > 0))
-		return false;
-	if (p.at < set->used && (p.index >= chunk_at(set, p.at)->count ||
-				 before(entry_at(set, p), handle, start)))
-		return false;
-	e = step_back(set, &p);
-	return !e || before(e, handle, start);
-}
-
-static uint32_t find_in(const struct slot_chunk *c, uint32_t handle, uint64_t start)
-{
-	uint32_t low = 0, high = c->count;
-
-	while (low < high) {
-		uint32_t middle = (low + high) / 2;
-
-		if (before(&c->entry[middle], handle, start))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Place of the first entry of (handle, start) or later. */
-static struct place find(const struct slot_ranges *set, uint32_t handle, uint64_t start)
-{
-	struct place p = { .at = set->at, .index = set->index };
-	uint32_t low = 0, high = set->used;
-
-	if (fits(set, p, handle, start))
-		return p;
 	/* The last chunk that begins earlier holds it, or ends just before it. */
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
@@ -151,11 +132,33 @@ static struct place find(const struct slot_ranges *set, uint32_t handle, uint64_
 	}
 	if (low == 0)
 		return (struct place){ 0 };
-	p.at = low - 1;
-	p.index = find_in(chunk_at(set, p.at), handle, start);
-	if (p.index == chunk_at(set, p.at)->count)
-		p = (struct place){ .at = low };
-	return p;
+	c = chunk_at(set, low - 1);
+	for (end = low, low = 0, high = c->count; low < high; ) {
+		uint32_t middle = (low + high) / 2;
+
+		if (before(&c->entry[middle], handle, start))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return normal(set, (struct place){ .at = end - 1, .index = low });
+}
+
+/* Place of the first entry of (handle, start) or later: most often that of the last change, or the next. */
+static inline struct place find(const struct slot_ranges *set, uint32_t handle, uint64_t start)
+{
+	uint32_t i = set->index;
+	const struct slot_chunk *c;
+
+	if (set->at >= set->used)
+		return search(set, handle, start);
+	c = chunk_at(set, set->at);
+	if (i < c->count && before(&c->entry[i], handle, start))
+		i++;
+	if ((i > 0 ? !before(&c->entry[i - 1], handle, start) : set->at > 0) ||
+	    (i < c->count ? before(&c->entry[i], handle, start) : set->at + 1 < set->used))
+		return search(set, handle, start);
+	return (struct place){ .at = set->at, .index = i };
 }
 
 /* ---- chunks ---- */
@@ -249,7 +252,7 @@ static void insert(struct slot_ranges *set, struct place *p, const struct slot_e
 		chunk_insert(set, 0)->count = 0;
 	/* At the border of two chunks: the first, unless it is full and the other exists. */
 	if (p->index == 0 && p->at > 0 &&
-	    (p->at == set->used || chunk_at(set, p->at - 1)->count < SLOT_CHUNK_ENTRIES)) {
+	    chunk_at(set, p->at - 1)->count < SLOT_CHUNK_ENTRIES) {
 		p->at--;
 		p->index = chunk_at(set, p->at)->count;
 	}
@@ -261,6 +264,15 @@ static void insert(struct slot_ranges *set, struct place *p, const struct slot_e
 	c->entry[p->index] = *entry;
 	c->count++;
 	set->count++;
+}
+
+/* Where the next operation will look first. */
+static void go_to(struct slot_ranges *set, struct place p)
+{
+	p = normal(set, p);
+	set->at = p.at;
+	set->index = p.index;
+	set->hot = set->used > 0 ? chunk_at(set, p.at) : NULL;
 }
 
 /* A run of entries that an operation touches, and what takes its place. */
@@ -323,13 +335,12 @@ static void plan(const struct slot_ranges *set, const struct slot_entry *entry, 
 	*ret_c = c;
 }
 
-void slot_ranges_apply(struct slot_ranges *set, const struct slot_entry *entry)
+static void apply_slow(struct slot_ranges *set, const struct slot_entry *entry)
 {
 	struct change c;
 	struct place p;
 	uint32_t i;
 
-	assert(set->used + 2 <= set->chunks);
 	plan(set, entry, &c);
 	p = c.first;
 	for (i = 0; i < c.pieces && c.count > 0; i++, c.count--) {
@@ -342,27 +353,185 @@ void slot_ranges_apply(struct slot_ranges *set, const struct slot_entry *entry)
 		insert(set, &p, &c.piece[i]);
 		p.index++;
 	}
-	p = c.first;
-	if (p.at < set->used && p.index == chunk_at(set, p.at)->count)
-		p = (struct place){ .at = p.at + 1 };
-	set->at = p.at;
-	set->index = p.index;
+	go_to(set, c.first);
 }
 
-uint32_t slot_ranges_growth(const struct slot_ranges *set, const struct slot_entry *entry)
+/* Remove the ghost. */
+static void settle(struct slot_ranges *set)
+{
+	struct place p = { .at = set->at, .index = set->index };
+	struct slot_chunk *c = set->hot;
+
+	set->ghost = false;
+	if (c->count > (set->used == 1 ? 1 : CHUNK_SPARSE)) {
+		c->count--;
+		memmove(&c->entry[p.index], &c->entry[p.index + 1],
+			(c->count - p.index) * sizeof(c->entry[0]));
+	} else {
+		set->count++;		/* as if it was alive */
+		remove_entries(set, p, 1);
+		if (p.at >= set->used)
+			p = (struct place){ 0 };
+	}
+	go_to(set, p);
+}
+
+/* Does @e, which stands next to @entry, have to change with it? */
+static inline bool touches(const struct slot_entry *e, const struct slot_entry *entry)
+{
+	if (!e || e->handle != entry->handle)
+		return false;
+	if (e->start <= entry->end && entry->start <= e->end)
+		return true;
+	return e->action == entry->action && (e->end + 1 == entry->start || entry->end + 1 == e->start);
+}
+
+/* Nearly all that programs do touches one range at most: it comes, goes, or changes at one end. */
+static bool apply_one(struct slot_ranges *set, const struct slot_entry *entry)
+{
+	struct place p = find(set, entry->handle, entry->start), q = p;
+	struct slot_entry *next = entry_at(set, p), *last = step_back(set, &q);
+	bool lock = entry->action != SLOT_UNLOCK, low = touches(last, entry), high = touches(next, entry);
+
+	if (low && high)
+		return false;
+	if (!low && !high) {
+		q = p;
+		if (lock)
+			insert(set, &q, entry);
+	} else if (lock && (low ? last : next)->action != entry->action) {
+		return false;
+	} else if (lock && low) {
+		last->end = entry->end > last->end ? entry->end : last->end;
+	} else if (lock) {
+		if (next->end < entry->end)
+			return false;
+		next->start = entry->start;
+		q = p;
+	} else if (low) {
+		if (last->end > entry->end)
+			return false;
+		last->end = entry->start - 1;
+	} else {
+		q = p;
+		if (next->end < entry->end)
+			return false;
+		if (next->end > entry->end) {
+			next->start = entry->end + 1;
+		} else {
+			next->action = SLOT_UNLOCK;
+			set->ghost = true;
+			set->count--;
+		}
+	}
+	go_to(set, q);
+	return true;
+}
+
+static __attribute__((noinline)) void apply(struct slot_ranges *set, const struct slot_entry *entry)
+{
+	if (set->ghost)
+		settle(set);
+	if (entry->action != SLOT_UNLOCK) {
+		set->mixed = set->count > 0 && (set->mixed || set->owner != entry->handle);
+		set->owner = entry->handle;
+	}
+	if (!apply_one(set, entry))
+		apply_slow(set, entry);
+}
+
+/* @a ends before @b begins and is not one with it. */
+static inline bool apart(const struct slot_entry *a, const struct slot_entry *b)
+{
+	return a->handle < b->handle || (a->handle == b->handle && a->end + 1 < b->start);
+}
+
+/* Nothing of the owner's touches @entry if it stands between the entries @low and @high of the hot chunk. */
+static inline bool between(const struct slot_ranges *set, const struct slot_entry *entry, uint32_t low,
+			   uint32_t high)
+{
+	const struct slot_chunk *c = set->hot;
+
+	return (low > 0 ? apart(&c->entry[low - 1], entry) : set->at == 0) &&
+	       (high < c->count ? apart(entry, &c->entry[high]) : set->at + 1 == set->used);
+}
+
+static inline bool lock_quickly(struct slot_ranges *set, const struct slot_entry *entry)
+{
+	struct slot_chunk *c = set->hot;
+	uint32_t i = set->index;
+
+	if (set->owner != entry->handle)
+		return false;
+	if (set->ghost) {
+		if (!between(set, entry, i, i + 1))
+			return false;
+		set->ghost = false;
+	} else if (i < c->count && c->entry[i].handle == entry->handle &&
+		   c->entry[i].action == entry->action && c->entry[i].end + 1 == entry->start) {
+		if (!(i + 1 < c->count ? apart(entry, &c->entry[i + 1]) : set->at + 1 == set->used))
+			return false;
+		c->entry[i].end = entry->end;
+		return true;
+	} else {
+		if (c->count == SLOT_CHUNK_ENTRIES || !between(set, entry, i, i))
+			return false;
+		memmove(&c->entry[i + 1], &c->entry[i], (c->count - i) * sizeof(*entry));
+		c->count++;
+	}
+	c->entry[i] = *entry;
+	set->count++;
+	return true;
+}
+
+static inline bool unlock_quickly(struct slot_ranges *set, const struct slot_entry *entry)
+{
+	struct slot_chunk *c = set->hot;
+	struct slot_entry *e = &c->entry[set->index];
+
+	if (set->ghost || set->index >= c->count)
+		return false;
+	if (e->start != entry->start && set->index + 1 < c->count) {
+		set->index++;
+		e++;
+	}
+	if (e->start != entry->start || e->handle != entry->handle || e->end < entry->end)
+		return false;
+	if (e->end > entry->end) {
+		e->start = entry->end + 1;
+		return true;
+	}
+	e->action = SLOT_UNLOCK;
+	set->ghost = true;
+	set->count--;
+	return true;
+}
+
+void slot_ranges_apply(struct slot_ranges *set, const struct slot_entry *entry)
+{
+	assert(set->used + 2 <= set->chunks);
+	if (set->hot && (entry->action == SLOT_UNLOCK ? unlock_quickly(set, entry) : lock_quickly(set, entry)))
+		return;
+	apply(set, entry);
+}
+
+uint32_t slot_ranges_growth(struct slot_ranges *set, const struct slot_entry *entry)
 {
 	struct change c;
 
+	if (set->ghost)
+		settle(set);
 	plan(set, entry, &c);
 	return c.pieces > c.count ? c.pieces - c.count : 0;
 }
 
 /* ---- questions ---- */
 
-static bool in_the_way(const struct slot_entry *a, const struct slot_entry *b)
+/* A ghost is in nobody's way. */
+static bool in_the_way(const struct slot_entry *held, const struct slot_entry *entry)
 {
-	return a->start <= b->end && b->start <= a->end &&
-	       (a->action == SLOT_LOCK_EX || b->action == SLOT_LOCK_EX);
+	return held->start <= entry->end && entry->start <= held->end && held->action != SLOT_UNLOCK &&
+	       (held->action == SLOT_LOCK_EX || entry->action == SLOT_LOCK_EX);
 }
 
 /* The first range of owner @handle in the way of @entry. */
@@ -373,6 +542,9 @@ static const struct slot_entry *conflict_with(const struct slot_ranges *set, uin
 	struct place q = p;
 	const struct slot_entry *e = step_back(set, &q);
 
+	/* With a ghost there may be a living one before it that reaches so far. */
+	if (e && e->action == SLOT_UNLOCK)
+		e = step_back(set, &q);
 	if (e && e->handle == handle && in_the_way(e, entry))
 		return e;
 	for (; (e = entry_at(set, p)) && e->handle == handle && e->start <= entry->end; advance(set, &p))
@@ -381,15 +553,13 @@ static const struct slot_entry *conflict_with(const struct slot_ranges *set, uin
 	return NULL;
 }
 
-bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
-			  struct slot_entry *ret_held)
+bool slot_ranges_search(const struct slot_ranges *set, const struct slot_entry *entry,
+			struct slot_entry *ret_held)
 {
 	const struct slot_entry *e, *found, *best = NULL;
 	struct place p = { 0 };
 	uint32_t handle;
 
-	if (set->count == 0)
-		return false;
 	/* Sorted by owner: if the ends are ours, so is all between. */
 	if (chunk_at(set, 0)->entry[0].handle == entry->handle) {
 		const struct slot_chunk *last = chunk_at(set, set->used - 1);
@@ -418,6 +588,10 @@ const struct slot_entry *slot_ranges_next(const struct slot_ranges *set, struct 
 	struct place p = { .at = cursor->at, .index = cursor->index };
 	const struct slot_entry *e = entry_at(set, p);
 
+	if (e && e->action == SLOT_UNLOCK) {
+		advance(set, &p);
+		e = entry_at(set, p);
+	}
 	if (!e)
 		return NULL;
 	advance(set, &p);

@@ -28,12 +28,22 @@ struct slot_chunk {
 	struct slot_entry entry[SLOT_CHUNK_ENTRIES];
 };
 
-/* Zeroed, a set is empty and has no memory yet. Fields are for ranges.c and its inlines. */
+/*
+ * Zeroed, a set is empty and has no memory yet. Fields are for ranges.c and its inlines.
+ *
+ * Most often the next operation is where the last one was. And most often what was unlocked is
+ * soon locked again: its entry stays as a ghost, which is not counted and locks nothing, until
+ * something happens elsewhere.
+ */
 struct slot_ranges {
 	uint32_t count;			/* of ranges */
+	uint32_t owner;			/* whose they are, unless ... */
+	bool mixed;			/* ... there may be others' */
+	bool ghost;			/* the entry at hot, index is one */
 	uint32_t used;			/* chunks in use */
 	uint32_t chunks;		/* that there is memory for */
-	uint32_t at, index;		/* where the last change was */
+	uint32_t at, index;		/* where the last change was: chunk in order, entry in it */
+	struct slot_chunk *hot;		/* that chunk; NULL: used is 0 */
 	uint16_t *order;		/* chunk numbers: order[0..used) in use, sorted; then the free ones */
 	struct slot_chunk *chunk;
 };
@@ -60,12 +70,23 @@ static inline int slot_ranges_reserve(struct slot_ranges *set)
 void slot_ranges_apply(struct slot_ranges *set, const struct slot_entry *entry);
 
 /* By how many ranges at most the set would grow. */
-uint32_t slot_ranges_growth(const struct slot_ranges *set, const struct slot_entry *entry);
+uint32_t slot_ranges_growth(struct slot_ranges *set, const struct slot_entry *entry);
 
-/* Is another owner than @entry's in the way of it? Then *ret_held (may be NULL) is what it holds; the first by
- * start. */
-bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
-			  struct slot_entry *ret_held);
+/* What slot_ranges_conflict() does where there are several owners. */
+bool slot_ranges_search(const struct slot_ranges *set, const struct slot_entry *entry,
+			struct slot_entry *ret_held);
+
+/*
+ * Is another owner than @entry's in the way of it? Then *ret_held (may be NULL) is what
+ * that one holds, the first by start.
+ */
+static inline bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
+					struct slot_entry *ret_held)
+{
+	if (set->count == 0 || (!set->mixed && set->owner == entry->handle))
+		return false;
+	return slot_ranges_search(set, entry, ret_held);
+}
 
 /*
  * Walk over the set in order of owner and start. *cursor starts at 0; the set must not
