@@ -51,7 +51,7 @@ static void command_status(struct server *s, struct client *c, uint32_t number, 
 static void command_locks(struct server *s, struct client *c, uint32_t number, const char *argument)
 {
 	char *text = NULL;
-	int r = status_locks(s->engine, s->config, &s->names, argument, &text);
+	int r = status_locks(s->engine, s, s->config, &s->names, argument, &text);
 
 	if (r == -EINVAL)
 		reply_text(s, c, number, r, "that is no cursor: take it from \"next\" of the page before");

@@ -15,6 +15,7 @@
 #include <syslog.h>
 
 #include "daemon/config_parts.h"
+#include "slot/slot.h"
 
 struct parser {
 	FILE *file;
@@ -359,6 +360,7 @@ void config_default(struct config *ret_config)
 	c->clients_max = 4096;
 	c->handles_per_client_max = 65536;
 	c->requests_per_client_max = 4096;
+	c->loans_per_client_max = SLOT_COUNT;
 	c->stop_timeout_s = 30;
 	c->realtime = 1;
 
@@ -370,6 +372,9 @@ void config_default(struct config *ret_config)
 	c->limits.waiters_max = 65536;
 	c->limits.locks_per_owner_max = 1048576;
 	c->requests_max = 65536;
+	/* A loan costs the core some hundred bytes, and the client's files open at one
+	 * time are its loans: a few for each of clients_max. */
+	c->loans_max = 16384;
 
 	c->min_hold_us = 2000;
 	c->idle_s = 60;

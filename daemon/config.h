@@ -49,6 +49,7 @@ struct config {
 	uint32_t clients_max;
 	uint32_t handles_per_client_max;
 	uint32_t requests_per_client_max;
+	uint32_t loans_per_client_max;
 	uint32_t stop_timeout_s;
 	uint32_t realtime;		/* 0 or 1 */
 	/* [cluster] */
@@ -58,6 +59,7 @@ struct config {
 	/* [limits] */
 	struct belay_limits limits;	/* the same on all nodes */
 	uint32_t requests_max;
+	uint32_t loans_max;
 	/* [policy] */
 	uint32_t min_hold_us;
 	uint32_t idle_s;

@@ -12,6 +12,7 @@
 #include <syslog.h>
 
 #include "daemon/config_parts.h"
+#include "slot/slot.h"
 
 enum key_type {
 	KEY_NUMBER,	/* uint32_t, min..max */
@@ -76,6 +77,7 @@ static const struct config_key keys[] = {
 	{ CONFIG_BELAYD, "clients_max",		    KEY_NUMBER, IN(clients_max), 1, 65535, NULL },
 	{ CONFIG_BELAYD, "handles_per_client_max",  KEY_NUMBER, IN(handles_per_client_max), 1, 1048576, NULL },
 	{ CONFIG_BELAYD, "requests_per_client_max", KEY_NUMBER, IN(requests_per_client_max), 1, 1048576, NULL },
+	{ CONFIG_BELAYD, "loans_per_client_max",    KEY_NUMBER, IN(loans_per_client_max), 0, SLOT_COUNT, NULL },
 	{ CONFIG_BELAYD, "stop_timeout_s",	    KEY_NUMBER, IN(stop_timeout_s), 0, 3600, NULL },
 	{ CONFIG_BELAYD, "realtime",		    KEY_WORD,	IN(realtime), 0, 0, yes_no },
 
@@ -88,6 +90,7 @@ static const struct config_key keys[] = {
 	{ CONFIG_LIMITS, "waiters_max",		    KEY_NUMBER, IN(limits.waiters_max), 16, 4194304, NULL },
 	{ CONFIG_LIMITS, "locks_per_owner_max",	    KEY_NUMBER, IN(limits.locks_per_owner_max), 16, 67108864, NULL },
 	{ CONFIG_LIMITS, "requests_max",	    KEY_NUMBER, IN(requests_max), 16, 4194304, NULL },
+	{ CONFIG_LIMITS, "loans_max",		    KEY_NUMBER, IN(loans_max), 0, 1048576, NULL },
 
 	{ CONFIG_POLICY, "min_hold_us",		    KEY_NUMBER, IN(min_hold_us), 0, 1000000, NULL },
 	{ CONFIG_POLICY, "idle_s",		    KEY_NUMBER, IN(idle_s), 1, 4000, NULL },

@@ -216,22 +216,35 @@ int engine_apply(struct engine *e, struct belay_event *event, bool note)
 	return r;
 }
 
+void engine_stepped(struct engine *e)
+{
+	e->handlers.on_stepped(e->handlers.context);
+}
+
 int engine_step(struct engine *e, struct belay_event *event)
 {
+	int r;
+
 	if (e->ending)
 		return -ESHUTDOWN;
 	engine_turn(e);
-	return engine_apply(e, event, true);
+	r = engine_apply(e, event, true);
+	engine_stepped(e);
+	return r;
 }
 
 int engine_unlock(struct engine *e, struct belay_event *event, bool follows)
 {
 	int r;
 
+	if (e->ending)
+		return -ESHUTDOWN;
+	engine_turn(e);
 	e->unlocking = true;
 	e->follows = follows && e->settings.linger_us > 0;
-	r = engine_step(e, event);
+	r = engine_apply(e, event, true);
 	e->unlocking = false;
+	engine_stepped(e);
 	return r;
 }
 
@@ -328,6 +341,7 @@ static void end_turn(struct engine *e)
 	if (!e->ending) {
 		if (belay_core_deadline(e->core) <= now_us)
 			(void)engine_apply(e, &tick, true);
+		engine_stepped(e);
 		ask_all(e, now_us);
 		outbox_flush(e->outbox, now_us);
 		send_snapshots(e);
@@ -549,6 +563,7 @@ static void make_config(const struct engine *e, struct belay_core_config *ret_co
 		.fencing_none = s->fencing_none,
 		.limits = s->limits,
 		.requests_max = s->requests_max,
+		.loans_max = s->loans_max,
 		.hints = e->hints != NULL,
 		.min_hold_us = s->min_hold_us,
 		.idle_us = s->idle_us,

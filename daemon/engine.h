@@ -34,6 +34,8 @@ struct engine_handlers {
 	 * in the middle of a step.
 	 */
 	void (*on_action)(void *context, const struct belay_action *action);
+	/* The core is at rest: events that actions have asked for may be applied now. */
+	void (*on_stepped)(void *context);
 	/* The turn's frames are sent; now is the time to send what has gathered. */
 	void (*on_turn_end)(void *context);
 	/* Too much waits to be sent: cause no more until told so. */
@@ -45,7 +47,7 @@ struct engine_handlers {
 
 struct engine_settings {
 	struct belay_limits limits;
-	uint32_t requests_max;
+	uint32_t requests_max, loans_max;
 	uint32_t min_hold_us, idle_us, claim_streak;
 	uint32_t linger_us;		/* an unlock waits so long for the next lock */
 	bool fencing_none;

@@ -144,6 +144,7 @@ void engine_on_view(void *context, const struct group_view *view)
 		silence_heard(&e->silence, &e->group->info, view->left[i]);
 	remember_view(e, view);
 	apply_view(e, view);
+	engine_stepped(e);
 }
 
 /* One line for each bad message, unless they come thick. */
@@ -272,4 +273,6 @@ void engine_on_message(void *context, uint32_t node, const void *buf, size_t siz
 		on_frame(e, node, buf, size);
 	else
 		on_snapshot(e, node, buf, size);
+	/* Not between the ops of a frame: the journal has it as one piece. */
+	engine_stepped(e);
 }

@@ -97,6 +97,9 @@ struct engine {
 /* Step the core, note the event first if @note, and do what the step wished for. */
 int engine_apply(struct engine *e, struct belay_event *event, bool note);
 
+/* A step from outside the core's own is over: what it has asked for comes next. */
+void engine_stepped(struct engine *e);
+
 /* The group tells something: the turn that this may begin lasts up to on_told(). */
 void engine_turn_enter(struct engine *e);
 

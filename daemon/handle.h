@@ -9,14 +9,19 @@
 
 #include "core/types.h"
 
+struct resource;
+
 struct handle {
 	struct belay_key key;
+	/* Of byte ranges and of flock: from the first use on, by OPEN's kind or by a request's. */
+	struct resource *resource[2];
 	bool open;
 	bool closing;			/* CLOSE came; its requests are being withdrawn */
 	bool may_read, may_write, may_flock;	/* see struct identity */
 	uint8_t kinds;			/* bit per kind whose owner may hold locks */
 	uint32_t requests;		/* not answered yet */
 	uint32_t close_number;		/* of the CLOSE to answer */
+	uint32_t close_resource;	/* whose number that CLOSE gave up; 0: none */
 	uint32_t next_free;
 };
 
@@ -38,7 +43,9 @@ struct handle *handles_find(const struct handles *h, uint32_t number);
 struct request {
 	uint32_t number;		/* 0: no request is here */
 	uint32_t handle;
+	uint32_t cell;			/* where the answer goes; 0: the socket */
 	bool test;
+	bool lend;			/* a slot is kept for a loan that it may bring */
 	bool cancelled;			/* the core was told to withdraw it */
 };
 

@@ -209,6 +209,11 @@ struct belay_key identity_key(const struct belay_key *key, enum belay_kind kind)
 	return k;
 }
 
+bool identity_is_flock(const struct belay_key *key)
+{
+	return key->id[AT_WORLD] != 0;
+}
+
 struct belay_key identity_base(const struct belay_key *key)
 {
 	return identity_key(key, BELAY_KIND_POSIX);

@@ -67,6 +67,8 @@ int identity_of_name(const struct identity_map *map, const struct peer *peer,
 
 /* The key under which locks of that kind stand. */
 struct belay_key identity_key(const struct belay_key *key, enum belay_kind kind);
+/* And back: do flock locks stand under it? */
+bool identity_is_flock(const struct belay_key *key);
 /* The same resource, whatever the kind: what names are remembered by. */
 struct belay_key identity_base(const struct belay_key *key);
 

@@ -19,13 +19,16 @@ daemon_libbelayd_a_SOURCES = \
 	daemon/hint_key.c daemon/hint_key.h daemon/hint_port.c daemon/hint_port.h \
 	daemon/histogram.c daemon/histogram.h \
 	daemon/hold.c daemon/hold.h daemon/identity.c daemon/identity.h \
-	daemon/journal.c daemon/limit.h daemon/listen.c daemon/listen.h \
+	daemon/journal.c daemon/key.h daemon/limit.h daemon/listen.c daemon/listen.h \
+	daemon/loan.c daemon/loan.h \
 	daemon/mounts.c daemon/mounts.h \
 	daemon/names.c daemon/names.h daemon/notify.c daemon/notify.h \
 	daemon/outbox.c daemon/outbox.h daemon/peer.c daemon/peer.h \
 	daemon/record.c daemon/record.h \
 	daemon/replies.c daemon/replies.h daemon/request.c \
+	daemon/resource.c daemon/resource.h \
 	daemon/server.c daemon/server.h daemon/server_private.h \
+	daemon/share.c daemon/share.h \
 	daemon/silence.c daemon/silence.h daemon/siphash.c daemon/siphash.h \
 	daemon/snapshot.c daemon/snapshot.h \
 	daemon/status.c daemon/status.h daemon/status_locks.c daemon/stop.c daemon/stop.h
@@ -37,7 +40,7 @@ daemon_libbelayjournal_a_SOURCES = \
 	daemon/journal.h daemon/journal_read.c daemon/trace.c daemon/trace.h
 
 BELAYD_LIBS = daemon/libbelayd.a daemon/libbelayjournal.a core/libbelaycore.a \
-	wire/libbelaywire.a $(PORTS_LIBS) $(JSONC_LIBS) -lpthread
+	slot/libbelayslot.a wire/libbelaywire.a $(PORTS_LIBS) $(JSONC_LIBS) -lpthread
 
 sbin_PROGRAMS += daemon/belayd
 daemon_belayd_SOURCES = daemon/main.c

@@ -254,6 +254,13 @@ static void on_action(void *context, const struct belay_action *action)
 	notify("READY=1\nSTATUS=serving");
 }
 
+static void on_stepped(void *context)
+{
+	struct belayd *d = context;
+
+	server_on_stepped(d->server);
+}
+
 static void on_turn_end(void *context)
 {
 	struct belayd *d = context;
@@ -303,6 +310,7 @@ static void make_settings(const struct belayd *d, struct engine_settings *ret_se
 	*ret_settings = (struct engine_settings){
 		.limits = c->limits,
 		.requests_max = c->requests_max,
+		.loans_max = c->loans_max,
 		.min_hold_us = c->min_hold_us,
 		.idle_us = c->idle_s * 1000000,
 		.claim_streak = c->claim_streak,
@@ -414,6 +422,7 @@ static int start(struct belayd *d)
 {
 	const struct engine_handlers handlers = {
 		.on_action = on_action,
+		.on_stepped = on_stepped,
 		.on_turn_end = on_turn_end,
 		.on_pressure = on_pressure,
 		.on_end = on_end,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/key.h"
+
 struct name {
 	struct name *next;
 	struct belay_key key;
@@ -35,28 +37,12 @@ void names_done(struct names *names)
 	free(names->bucket);
 }
 
-static size_t hash(const struct belay_key *key)
-{
-	uint64_t low, high;
-
-	memcpy(&low, key->id, 8);
-	memcpy(&high, key->id + 8, 8);
-	low = (low ^ key->lockspace) * UINT64_C(0x9e3779b97f4a7c15);
-	high = (high + (low >> 32)) * UINT64_C(0xc2b2ae3d27d4eb4f);
-	return (size_t)(high ^ high >> 29 ^ low);
-}
-
-static bool same(const struct belay_key *a, const struct belay_key *b)
-{
-	return a->lockspace == b->lockspace && memcmp(a->id, b->id, sizeof(a->id)) == 0;
-}
-
 /* Where the entry, or the end of its chain, hangs. */
 static struct name **find(const struct names *names, const struct belay_key *key)
 {
-	struct name **at = &names->bucket[hash(key) & (names->bucket_count - 1)];
+	struct name **at = &names->bucket[key_hash(key) & (names->bucket_count - 1)];
 
-	while (*at && !same(&(*at)->key, key))
+	while (*at && !key_same(&(*at)->key, key))
 		at = &(*at)->next;
 	return at;
 }

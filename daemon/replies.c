@@ -16,6 +16,7 @@ static int make_room(struct replies *r)
 
 	if (r->first > 0) {
 		memmove(r->buf, r->buf + r->first, pending);
+		r->fd_at -= r->fd_at > 0 ? r->first : 0;
 		r->first = 0;
 		r->next = pending;
 		if (pending <= r->size / 2)
@@ -40,6 +41,17 @@ int replies_put(struct replies *r, const struct client_message *m)
 	return error;
 }
 
+int replies_put_descriptor(struct replies *r, const struct client_message *m, int fd)
+{
+	int error = replies_put(r, m);
+
+	if (error < 0)
+		return error;
+	r->fd = fd;
+	r->fd_at = r->next;
+	return 0;
+}
+
 size_t replies_pending(const struct replies *r)
 {
 	return r->next - r->first;
@@ -62,17 +74,38 @@ static size_t packet_size(const struct replies *r)
 	}
 }
 
+static ssize_t send_descriptor(const struct replies *r, int to, size_t size)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { .iov_base = r->buf + r->first, .iov_len = size };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &r->fd, sizeof(int));
+	return sendmsg(to, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 int replies_send(struct replies *r, int fd)
 {
 	while (r->first < r->next) {
 		size_t size = packet_size(r);
-		ssize_t n = send(fd, r->buf + r->first, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+		bool passes = r->fd_at > r->first && r->fd_at <= r->first + size;
+		ssize_t n = passes ? send_descriptor(r, fd, size) :
+			    send(fd, r->buf + r->first, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
 		r->first += size;
+		if (passes)
+			r->fd_at = 0;
 	}
 	r->first = r->next = 0;
 	if (r->size > KEEP_MAX)

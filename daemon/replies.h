@@ -14,10 +14,15 @@
 struct replies {
 	uint8_t *buf;
 	size_t size, first, next;
+	int fd;			/* goes with the packet of the message that ends at fd_at */
+	size_t fd_at;		/* 0: none does */
 };
 
 /* -ENOMEM; -ENOBUFS: more than REPLIES_MAX would wait. */
 int replies_put(struct replies *r, const struct client_message *m);
+
+/* The same, and a descriptor goes with it, which must stay open; one at a time. */
+int replies_put_descriptor(struct replies *r, const struct client_message *m, int fd);
 
 /* Bytes waiting. */
 size_t replies_pending(const struct replies *r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What clients ask for: messages become events of the core, its replies become answers. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -28,11 +29,11 @@ static void broken(struct turn *t, const char *text)
 }
 
 static void answer(struct server *s, struct client *c, uint32_t number, int result,
-		   uint32_t handle, uint64_t token)
+		   uint32_t handle, uint32_t resource)
 {
 	const struct client_message m = {
 		.type = CLIENT_RESULT, .number = number, .result = result,
-		.handle = handle, .token = token,
+		.handle = handle, .resource = resource,
 	};
 
 	client_reply(s, c, &m);
@@ -40,15 +41,67 @@ static void answer(struct server *s, struct client *c, uint32_t number, int resu
 
 /* ---- opening and closing ---- */
 
+/* Answers to LOCK and TEST come where the client waits for them. */
+static void answer_lock(struct server *s, struct client *c, const struct request *request, int result,
+			uint64_t token)
+{
+	struct client_message m = {
+		.type = CLIENT_RESULT, .number = request->number, .result = result,
+		.handle = request->handle, .token = token,
+	};
+
+	loan_answer(s, c, &m);
+	client_reply_in(s, c, request->cell, &m);
+}
+
 static int refused(const struct server *s, const struct client *c)
 {
 	return c->lost || s->leaving ? -EIO : 0;
 }
 
+/* The resource that a handle means by that kind of lock. */
+static int resource_of(struct client *c, struct handle *h, enum belay_kind kind,
+		       struct resource **ret_resource)
+{
+	struct resource **at = &h->resource[kind == BELAY_KIND_FLOCK];
+	struct belay_key key = identity_key(&h->key, kind);
+	int r = *at ? 0 : resources_get(&c->resources, &key, at);
+
+	if (r < 0)
+		return r;
+	(*at)->may_read |= h->may_read;
+	(*at)->may_write |= h->may_write;
+	*ret_resource = *at;
+	return 0;
+}
+
+/* The handle takes no more part; the number given up by that of the kind it was opened for. */
+static uint32_t leave_resources(struct client *c, struct handle *h)
+{
+	uint32_t given_up = 0;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (h->resource[i] && resources_close(&c->resources, h->resource[i]))
+			given_up = h->resource[i]->number;
+	return given_up;
+}
+
+void request_forget_handle(struct client *c, struct handle *h)
+{
+	if (!h->closing)
+		(void)leave_resources(c, h);
+	for (unsigned i = 0; i < 2; i++) {
+		if (h->resource[i])
+			resources_put(h->resource[i]);
+		h->resource[i] = NULL;
+	}
+}
+
 static int add_handle(struct turn *t, const struct identity *id, const char *text, size_t size,
-		      uint32_t *ret_number)
+		      enum belay_kind kind, uint32_t *ret_number, uint32_t *ret_resource)
 {
 	struct client *c = t->c;
+	struct resource *resource;
 	struct handle *h;
 	uint32_t number;
 	int r = client_record(t->s, c);
@@ -58,24 +111,32 @@ static int add_handle(struct turn *t, const struct identity *id, const char *tex
 	if (r < 0)
 		return r;
 	r = handles_add(&c->handles, &id->key, &number);
-	if (r < 0) {
-		names_remove(&t->s->names, &id->key);
-		return r;
-	}
+	if (r < 0)
+		goto fail_name;
 	h = handles_find(&c->handles, number);
 	h->may_read = id->may_read;
 	h->may_write = id->may_write;
 	h->may_flock = id->may_flock;
+	r = resource_of(c, h, kind, &resource);
+	if (r < 0)
+		goto fail_handle;
 	t->s->stats.handles++;
 	*ret_number = number;
+	*ret_resource = resource->number;
 	return 0;
+
+fail_handle:
+	handles_remove(&c->handles, number);
+fail_name:
+	names_remove(&t->s->names, &id->key);
+	return r;
 }
 
 static void on_open_fd(struct turn *t, const struct client_message *m)
 {
 	char link[64], path[PATH_MAX];
 	struct identity id;
-	uint32_t handle = 0;
+	uint32_t handle = 0, resource = 0;
 	ssize_t size;
 	int r = refused(t->s, t->c);
 
@@ -88,27 +149,27 @@ static void on_open_fd(struct turn *t, const struct client_message *m)
 	if (r == 0) {
 		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", t->fd);
 		size = readlink(link, path, sizeof(path));
-		r = add_handle(t, &id, path, size > 0 ? (size_t)size : 0, &handle);
+		r = add_handle(t, &id, path, size > 0 ? (size_t)size : 0, m->kind, &handle, &resource);
 	}
 	t->fd = -1;
-	answer(t->s, t->c, m->number, r, handle, 0);
+	answer(t->s, t->c, m->number, r, handle, resource);
 }
 
 static void on_open_name(struct turn *t, const struct client_message *m)
 {
 	struct identity id;
-	uint32_t handle = 0;
+	uint32_t handle = 0, resource = 0;
 	int r = refused(t->s, t->c);
 
 	if (r == 0)
 		r = identity_of_name(&t->s->identities, &t->c->peer, m->text, m->text_size,
 				     m->text2, m->text2_size, &id);
 	if (r == 0)
-		r = add_handle(t, &id, m->text2, m->text2_size, &handle);
-	answer(t->s, t->c, m->number, r, handle, 0);
+		r = add_handle(t, &id, m->text2, m->text2_size, m->kind, &handle, &resource);
+	answer(t->s, t->c, m->number, r, handle, resource);
 }
 
-static struct belay_owner owner_of(const struct client *c, uint32_t handle, enum belay_kind kind)
+struct belay_owner request_owner(const struct client *c, uint32_t handle, enum belay_kind kind)
 {
 	/* A POSIX owner is the process; the others are the open file, which is the handle here. */
 	return (struct belay_owner){
@@ -122,16 +183,19 @@ static struct belay_owner owner_of(const struct client *c, uint32_t handle, enum
 static int unlock(struct server *s, struct client *c, const struct handle *h, uint32_t handle,
 		  enum belay_kind kind, const struct belay_range *range)
 {
+	const struct resource *resource = h->resource[kind == BELAY_KIND_FLOCK];
 	struct belay_event ev = {
 		.type = BELAY_EVENT_UNLOCK,
 		.lock = {
 			.key = identity_key(&h->key, kind),
 			.range = *range,
-			.owner = owner_of(c, handle, kind),
+			.owner = request_owner(c, handle, kind),
 		},
 	};
 
-	return engine_unlock(s->engine, &ev, c->prompt >= PROMPT_MIN);
+	if (resource)
+		loan_take_back(s, resource, range);
+	return c->dead ? -EIO : engine_unlock(s->engine, &ev, c->prompt >= PROMPT_MIN);
 }
 
 /* Release what the handle's owners may hold, forget it, and answer. */
@@ -139,15 +203,19 @@ static void finish_close(struct server *s, struct client *c, uint32_t number)
 {
 	static const struct belay_range all = { .start = 0, .end = BELAY_OFFSET_MAX };
 	struct handle *h = handles_find(&c->handles, number);
-	uint32_t close_number = h->close_number;
+	uint32_t close_number = h->close_number, resource = h->close_resource;
 
-	for (unsigned kind = 0; kind < BELAY_KIND_COUNT; kind++)
+	for (unsigned kind = 0; kind < BELAY_KIND_COUNT && !c->dead; kind++)
 		if (h->kinds & 1u << kind)
 			(void)unlock(s, c, h, number, (enum belay_kind)kind, &all);
+	/* A client that has written rubbish into a loan is gone, with all its handles. */
+	if (c->dead)
+		return;
+	request_forget_handle(c, h);
 	names_remove(&s->names, &h->key);
 	handles_remove(&c->handles, number);
 	s->stats.handles--;
-	answer(s, c, close_number, 0, 0, 0);
+	answer(s, c, close_number, 0, 0, resource);
 }
 
 static void cancel(struct server *s, struct client *c, struct request *request)
@@ -190,6 +258,19 @@ void request_cancel_all(struct server *s, struct client *c)
 	cancel_requests(s, c, 0);
 }
 
+/* All that was lent of the handle's resources ends, for the CLOSE is about all of them. */
+static void take_all_back(struct turn *t, struct handle *h)
+{
+	static const struct belay_range all = { .start = 0, .end = BELAY_OFFSET_MAX };
+
+	for (unsigned i = 0; i < 2 && !t->c->dead; i++) {
+		if (!h->resource[i])
+			continue;
+		h->resource[i]->messages++;
+		loan_take_back(t->s, h->resource[i], &all);
+	}
+}
+
 static void on_close(struct turn *t, const struct client_message *m)
 {
 	struct handle *h = handles_find(&t->c->handles, m->handle);
@@ -198,6 +279,10 @@ static void on_close(struct turn *t, const struct client_message *m)
 		answer(t->s, t->c, m->number, -EBADF, 0, 0);
 		return;
 	}
+	take_all_back(t, h);
+	if (t->c->dead)
+		return;
+	h->close_resource = leave_resources(t->c, h);
 	h->closing = true;
 	h->close_number = m->number;
 	/* A request in flight may still be granted: what it brings has to be released, too. */
@@ -264,7 +349,7 @@ static void answer_request(struct server *s, struct client *c, const struct requ
 	};
 
 	if (!request->test) {
-		answer(s, c, request->number, a->result, request->handle, a->token);
+		answer_lock(s, c, request, a->result, a->token);
 		return;
 	}
 	if (m.held) {
@@ -272,7 +357,7 @@ static void answer_request(struct server *s, struct client *c, const struct requ
 		m.range = a->range;
 		m.mode = a->mode;
 	}
-	client_reply(s, c, &m);
+	client_reply_in(s, c, request->cell, &m);
 }
 
 static void forget(struct server *s, struct client *c, const struct request *request)
@@ -280,6 +365,8 @@ static void forget(struct server *s, struct client *c, const struct request *req
 	struct handle *h = handles_find(&c->handles, request->handle);
 
 	s->stats.requests--;
+	if (request->lend)
+		c->loans.wanted--;
 	if (!h)
 		return;
 	h->requests--;
@@ -308,7 +395,8 @@ void request_answered(struct server *s, const struct belay_action *action)
 static void refuse(struct turn *t, const struct client_message *m, int error)
 {
 	const struct request request = {
-		.number = m->number, .handle = m->handle, .test = m->type == CLIENT_TEST,
+		.number = m->number, .handle = m->handle, .cell = m->cell,
+		.test = m->type == CLIENT_TEST,
 	};
 	const struct belay_action a = { .result = error };
 
@@ -317,15 +405,16 @@ static void refuse(struct turn *t, const struct client_message *m, int error)
 
 static int start_request(struct turn *t, const struct client_message *m, struct handle *h)
 {
-	const struct request request = {
-		.number = m->number, .handle = m->handle, .test = m->type == CLIENT_TEST,
+	struct request request = {
+		.number = m->number, .handle = m->handle, .cell = m->cell,
+		.test = m->type == CLIENT_TEST,
 	};
 	struct belay_event ev = {
 		.type = BELAY_EVENT_LOCK,
 		.lock = {
 			.key = identity_key(&h->key, m->kind),
 			.range = m->range,
-			.owner = owner_of(t->c, m->handle, m->kind),
+			.owner = request_owner(t->c, m->handle, m->kind),
 			.mode = m->mode,
 			.wait = m->wait,
 			.test = request.test,
@@ -333,24 +422,62 @@ static int start_request(struct turn *t, const struct client_message *m, struct 
 		},
 	};
 	struct request taken;
-	int r = requests_add(&t->c->requests, &request);
+	int r;
 
-	if (r < 0)
+	request.lend = ev.lock.lend = m->lend && loan_want(t->s, t->c);
+	r = requests_add(&t->c->requests, &request);
+	if (r < 0) {
+		t->c->loans.wanted -= request.lend;
 		return r;
+	}
 	h->requests++;
 	h->kinds |= (uint8_t)(1u << m->kind);
 	t->s->stats.requests++;
 	r = engine_step(t->s->engine, &ev);
-	if (r < 0 && requests_take(&t->c->requests, m->number, &taken) == 0)
+	if (r < 0 && !t->c->dead && requests_take(&t->c->requests, m->number, &taken) == 0)
 		forget(t->s, t->c, &taken);
 	return r;
+}
+
+/*
+ * A message about a resource is taken: the client's loans that it touches are
+ * over, so that all they held is known. The client may be dead then.
+ */
+static int note_message(struct turn *t, const struct client_message *m, struct handle *h)
+{
+	struct resource *resource;
+	int r = resource_of(t->c, h, m->kind, &resource);
+
+	if (r < 0)
+		return r;
+	resource->messages++;
+	loan_take_back(t->s, resource, &m->range);
+	return 0;
+}
+
+/* Where the answer to a LOCK or TEST goes. */
+static bool take_cell(struct turn *t, const struct client_message *m)
+{
+	if (m->cell == 0)
+		return true;
+	if (t->c->loans.share && share_cell_take(t->c->loans.share, m->cell) == 0)
+		return true;
+	broken(t, "it asked for an answer in a cell that is in use or that does not exist");
+	return false;
 }
 
 static void on_lock(struct turn *t, const struct client_message *m)
 {
 	struct handle *h = handles_find(&t->c->handles, m->handle);
-	int r = check(t, h, m);
+	int r;
 
+	if (!take_cell(t, m))
+		return;
+	r = h && !h->closing ? note_message(t, m, h) : 0;
+	if (t->c->dead)
+		return;
+	if (r == 0)
+		r = check(t, h, m);
 	note_request(t);
 	if (r == 0)
 		r = start_request(t, m, h);
@@ -362,11 +489,13 @@ static void on_lock(struct turn *t, const struct client_message *m)
 
 static void on_unlock(struct turn *t, const struct client_message *m)
 {
-	const struct handle *h = handles_find(&t->c->handles, m->handle);
-	int r = t->c->lost ? -EIO : 0;
+	struct handle *h = handles_find(&t->c->handles, m->handle);
+	int r = h && !h->closing ? note_message(t, m, h) : -EBADF;
 
-	if (r == 0 && (!h || h->closing))
-		r = -EBADF;
+	if (t->c->dead)
+		return;
+	if (t->c->lost)
+		r = -EIO;
 	if (r == 0 && flock_of_part(m))
 		r = -EINVAL;
 	note_request(t);
@@ -378,12 +507,48 @@ static void on_unlock(struct turn *t, const struct client_message *m)
 		answer(t->s, t->c, m->number, r, 0, 0);
 }
 
+/* ---- memory in common ---- */
+
+static void on_share(struct turn *t, const struct client_message *m)
+{
+	struct client_message result = { .type = CLIENT_RESULT, .number = m->number };
+
+	result.result = loan_share(t->c);
+	if (result.result == -EEXIST) {
+		broken(t, "it asked twice for memory to share");
+		return;
+	}
+	if (result.result < 0) {
+		client_reply(t->s, t->c, &result);
+		return;
+	}
+	t->s->stats.sharing++;
+	client_reply_with(t->s, t->c, &result, share_descriptor(t->c->loans.share));
+}
+
+static void on_return(struct turn *t, const struct client_message *m)
+{
+	if (loan_return(t->s, t->c, m->slot, m->epoch) < 0)
+		broken(t, "it returned a loan that it does not have");
+}
+
 static void on_cancel(struct turn *t, const struct client_message *m)
 {
 	struct request *request = requests_find(&t->c->requests, m->number);
 
 	if (request && !request->cancelled)
 		cancel(t->s, t->c, request);
+}
+
+struct resource *request_resource(const struct client *c, uint32_t number, const struct belay_key *key)
+{
+	const struct request *request = requests_find(&c->requests, number);
+	const struct handle *h;
+
+	assert(request);
+	h = handles_find(&c->handles, request->handle);
+	assert(h);
+	return h->resource[identity_is_flock(key)];
 }
 
 /* ---- packets ---- */
@@ -414,7 +579,7 @@ static void on_hello(struct turn *t, const struct client_message *m)
 
 static void on_message(struct turn *t, const struct client_message *m)
 {
-	bool numbered = m->type != CLIENT_HELLO && m->type != CLIENT_UNLOCK;
+	bool numbered = m->type != CLIENT_HELLO && m->type != CLIENT_UNLOCK && m->type != CLIENT_RETURN;
 
 	if (!t->c->greeted && m->type != CLIENT_HELLO) {
 		broken(t, "it did not say hello first");
@@ -449,6 +614,12 @@ static void on_message(struct turn *t, const struct client_message *m)
 		break;
 	case CLIENT_COMMAND:
 		admin_command(t->s, t->c, m);
+		break;
+	case CLIENT_SHARE:
+		on_share(t, m);
+		break;
+	case CLIENT_RETURN:
+		on_return(t, m);
 		break;
 	default:
 		broken(t, "it sent what only belayd may send");

@@ -21,6 +21,8 @@
 /* Sources served in one turn. */
 #define READY_MAX 256
 #define ACCEPTS_MAX 64
+/* Times of recalls are of the last one to two of these. */
+#define ROTATE_US 10000000u
 /* A client that leaves this much unread is not read either. */
 #define UNREAD_MAX (64u * 1024)
 
@@ -65,6 +67,33 @@ void client_reply(struct server *s, struct client *c, const struct client_messag
 	want_flush(s, c);
 }
 
+void client_reply_in(struct server *s, struct client *c, uint32_t cell, const struct client_message *m)
+{
+	if (cell == 0) {
+		client_reply(s, c, m);
+	} else if (!c->dead) {
+		share_cell_put(c->loans.share, cell, m);
+		want_flush(s, c);
+	}
+}
+
+void client_reply_with(struct server *s, struct client *c, const struct client_message *m, int fd)
+{
+	if (c->dead)
+		return;
+	if (replies_put_descriptor(&c->replies, m, fd) < 0)
+		c->overrun = true;
+	want_flush(s, c);
+}
+
+/* Before the core gives to others what it held: nothing may be taken under its loans any more. */
+static void end_sharing(struct server *s, struct client *c)
+{
+	loan_end_all(s, c);
+	if (c->loans.share)
+		share_cells_wake(c->loans.share);
+}
+
 void client_drop(struct server *s, struct client *c)
 {
 	struct belay_event ev = { .type = BELAY_EVENT_CLIENT_GONE, .client.client = c->id };
@@ -73,6 +102,7 @@ void client_drop(struct server *s, struct client *c)
 	if (c->dead)
 		return;
 	c->dead = true;
+	end_sharing(s, c);
 	if (c->flush_due)
 		TAILQ_REMOVE(&s->flush, c, flush_link);
 	if (c->closing_due)
@@ -93,6 +123,7 @@ void client_drop(struct server *s, struct client *c)
 	s->stats.clients--;
 	s->stats.handles -= c->handles.open;
 	s->stats.requests -= c->requests.count;
+	s->stats.sharing -= c->loans.share != NULL;
 	/* Closing takes them out of the epoll set. */
 	close(c->fd);
 	peer_close(&c->peer);
@@ -145,6 +176,14 @@ void client_fail(struct server *s, struct client *c, struct limit *limit, int er
 
 static void free_client(struct client *c)
 {
+	for (uint32_t n = 1; n <= c->handles.used; n++) {
+		struct handle *h = handles_find(&c->handles, n);
+
+		if (h)
+			request_forget_handle(c, h);
+	}
+	resources_done(&c->resources);
+	loan_done(c);
 	handles_done(&c->handles);
 	requests_done(&c->requests);
 	replies_done(&c->replies);
@@ -421,6 +460,7 @@ static void on_lost(struct server *s, uint32_t id)
 	if (!c)
 		return;
 	c->lost = true;
+	loan_end_all(s, c);
 	client_reply(s, c, &m);
 }
 
@@ -433,6 +473,18 @@ void server_on_action(struct server *s, const struct belay_action *action)
 	case BELAY_ACTION_LOST:
 		on_lost(s, action->client);
 		break;
+	case BELAY_ACTION_LEND_HELD:
+		loan_on_held(s, action);
+		break;
+	case BELAY_ACTION_LEND:
+		loan_on_lend(s, action);
+		break;
+	case BELAY_ACTION_RECALL:
+		loan_on_recall(s, action);
+		break;
+	case BELAY_ACTION_FROZEN:
+		loan_on_frozen(s, action->frozen);
+		break;
 	case BELAY_ACTION_NODE_CLOSED:
 		admin_node_closed(s, action->node);
 		break;
@@ -441,9 +493,17 @@ void server_on_action(struct server *s, const struct belay_action *action)
 	}
 }
 
+void server_on_stepped(struct server *s)
+{
+	loan_feed(s);
+}
+
 static void flush(struct server *s, struct client *c)
 {
 	int r = replies_send(&c->replies, c->fd);
+
+	if (c->loans.share)
+		share_cells_publish(c->loans.share);
 
 	if (c->overrun) {
 		s->stats.slow++;
@@ -476,6 +536,10 @@ void server_on_turn_end(struct server *s)
 	}
 	if (s->engine)
 		status_sample(&s->rates, s->engine, &s->stats);
+	if (clock_now_us() >= s->rotate_us) {
+		histogram_rotate(&s->stats.recall_us);
+		s->rotate_us = clock_now_us() + ROTATE_US;
+	}
 }
 
 void server_on_pressure(struct server *s, bool pressed)
@@ -532,6 +596,8 @@ int server_new(qb_loop_t *loop, const struct config *config, bool standalone, in
 	TAILQ_INIT(&s->dead);
 	identity_map_init(&s->identities, config, standalone);
 	r = names_init(&s->names);
+	if (r == 0)
+		r = loans_init(&s->loans, config->loans_per_client_max);
 	if (r == 0)
 		r = closer_new(&s->closer);
 	if (r == 0)
@@ -613,6 +679,7 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 	identity_map_done(&s->identities);
 	closer_free(s->closer);
 	names_done(&s->names);
+	loans_done(&s->loans);
 	free(s->slot);
 	free(s->next_id);
 	free(s->free_slot);

@@ -12,12 +12,13 @@
 
 #include "core/core.h"
 #include "daemon/config.h"
+#include "daemon/histogram.h"
 
 struct engine;
 struct server;
 
-/* A client's socket and its pidfd. */
-#define SERVER_CLIENT_DESCRIPTORS 2u
+/* A client's socket, its pidfd, and the memory that it shares. */
+#define SERVER_CLIENT_DESCRIPTORS 3u
 /* As many as the kernel lets one message carry (SCM_MAX_FD). */
 #define SERVER_PACKET_DESCRIPTORS 253u
 
@@ -28,6 +29,11 @@ struct server_stats {
 	uint64_t slow;				/* closed for what they did not read */
 	uint64_t gone;				/* went by themselves */
 	uint64_t packets, messages;		/* received */
+	uint32_t sharing;			/* clients that share memory, now */
+	uint32_t loans;				/* now */
+	uint64_t loans_lent, loans_returned;	/* returned: slots, when the client saw the end */
+	uint64_t loans_recalled;		/* ended by belayd, for others */
+	struct histogram recall_us;		/* from the wish to have a loan back until it was */
 };
 
 /*
@@ -62,8 +68,26 @@ void server_free(struct server *s, int error, const char *reason, bool clean);
 
 /* For the engine's handlers. */
 void server_on_action(struct server *s, const struct belay_action *action);
+void server_on_stepped(struct server *s);
 void server_on_turn_end(struct server *s);
 void server_on_pressure(struct server *s, bool pressed);
+
+/*
+ * Walk over the loans of all clients. The cursor starts at 0 and may be kept
+ * over steps (loans may then be missed or seen twice). Returns 1 or 0.
+ */
+struct server_cursor {
+	uint32_t client, slot;
+};
+struct server_loan {
+	struct belay_key key;
+	struct belay_range range;
+	enum belay_mode mode;
+	uint32_t client;
+	pid_t pid;
+};
+int server_loans_next(const struct server *s, struct server_cursor *cursor,
+		      struct server_loan *ret_loan);
 
 void server_stats(const struct server *s, struct server_stats *ret_stats);
 

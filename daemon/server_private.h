@@ -13,10 +13,12 @@
 #include "daemon/handle.h"
 #include "daemon/identity.h"
 #include "daemon/limit.h"
+#include "daemon/loan.h"
 #include "daemon/names.h"
 #include "daemon/peer.h"
 #include "daemon/record.h"
 #include "daemon/replies.h"
+#include "daemon/resource.h"
 #include "daemon/server.h"
 #include "daemon/status.h"
 
@@ -40,7 +42,9 @@ struct client {
 	bool recorded;
 	struct source socket_source, process_source;
 	struct handles handles;
+	struct resources resources;
 	struct requests requests;
+	struct client_loans loans;
 	struct replies replies;
 	bool greeted;		/* HELLO came */
 	bool lost;		/* its locks were: it must connect anew */
@@ -83,9 +87,11 @@ struct server {
 	struct identity_map identities;
 	struct closer *closer;
 	struct names names;
+	struct loans loans;
 	struct fence_wait fence[FENCE_WAITS_MAX];
 	uint32_t fence_count;
 	struct status_rates rates;
+	uint64_t rotate_us;		/* when the older recalls are forgotten */
 	uint32_t dumps;
 	struct server_stats stats;
 	struct limit refuse_limit, broken_limit, slow_limit, record_limit;
@@ -96,6 +102,10 @@ struct client *server_find(const struct server *s, uint32_t id);
 
 /* Queue an answer; what cannot be queued dooms the client. */
 void client_reply(struct server *s, struct client *c, const struct client_message *m);
+/* The same for one that is awaited in a cell; 0: on the socket. */
+void client_reply_in(struct server *s, struct client *c, uint32_t cell, const struct client_message *m);
+/* The same, on the socket, and a descriptor goes with it, which must stay open. */
+void client_reply_with(struct server *s, struct client *c, const struct client_message *m, int fd);
 
 /* Tell the client why, log it (if @limit lets it), and close. The client is dead then. */
 void client_fail(struct server *s, struct client *c, struct limit *limit, int error,
@@ -116,6 +126,12 @@ void request_finish_closing(struct server *s, struct client *c);
 void request_cancel_all(struct server *s, struct client *c);
 /* REPLY */
 void request_answered(struct server *s, const struct belay_action *action);
+/* The owner with that handle (POSIX: 0) of a client. */
+struct belay_owner request_owner(const struct client *c, uint32_t handle, enum belay_kind kind);
+/* What the request is about that waits for an answer. */
+struct resource *request_resource(const struct client *c, uint32_t number, const struct belay_key *key);
+/* A handle is gone: so is its part in the client's resources. */
+void request_forget_handle(struct client *c, struct handle *h);
 
 /* admin.c: CLIENT_COMMAND; node_closed: its FENCED was delivered. */
 void admin_command(struct server *s, struct client *c, const struct client_message *m);

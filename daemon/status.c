@@ -249,6 +249,22 @@ static void put_clients(struct json_object *to, const struct server_stats *s,
 	put_u64(clients, "messages", s->messages);
 }
 
+static void put_loans(struct json_object *to, const struct server_stats *s, const struct config *config)
+{
+	struct json_object *loans = put_object(to, "loans"), *recall;
+
+	put_u64(loans, "now", s->loans);
+	put_u64(loans, "max", config->loans_max);
+	put_u64(loans, "clients", s->sharing);
+	put_u64(loans, "lent", s->loans_lent);
+	put_u64(loans, "recalled", s->loans_recalled);
+	put_u64(loans, "returned", s->loans_returned);
+	recall = put_object(loans, "recall_us");
+	put_u64(recall, "p50", histogram_permille(&s->recall_us, 500));
+	put_u64(recall, "p99", histogram_permille(&s->recall_us, 990));
+	put_u64(recall, "count", histogram_total(&s->recall_us));
+}
+
 static void put_rates(struct json_object *to, struct engine *engine,
 		      const struct server_stats *server, const struct status_rates *rates)
 {
@@ -307,6 +323,7 @@ char *status_text(struct engine *engine, const struct config *config, bool stand
 	put_hints(to, &core, &e);
 	put_rates(to, engine, server, rates);
 	put_clients(to, server, config);
+	put_loans(to, server, config);
 	put_memory(to);
 	text = json_object_to_json_string_ext(to, JSON_C_TO_STRING_PLAIN);
 	copy = text ? strdup(text) : NULL;

@@ -33,10 +33,10 @@ char *status_text(struct engine *engine, const struct config *config, bool stand
 		  const struct server_stats *server, const struct status_rates *rates);
 
 /*
- * One page of locks and waiters from where @cursor stands ("" at first). In the
+ * One page of locks and waiters, at last of loans, from where @cursor stands ("" at first). In the
  * answer "next" is the cursor of the next page, or null. -EINVAL: no cursor; -ENOMEM.
  */
-int status_locks(const struct engine *engine, const struct config *config,
+int status_locks(const struct engine *engine, const struct server *server, const struct config *config,
 		 const struct names *names, const char *cursor, char **ret_text);
 
 #endif

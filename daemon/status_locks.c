@@ -10,6 +10,7 @@
 #include "daemon/identity.h"
 #include "daemon/status.h"
 #include "daemon/trace.h"
+#include "slot/slot.h"
 
 /* Entries of a page: little enough to be built between two turns. */
 #define PAGE 500
@@ -104,42 +105,99 @@ static struct json_object *lock_object(const struct belay_lock_info *info,
 	return to;
 }
 
-static int parse_cursor(const char *text, struct belay_cursor *ret_cursor)
+/* What is held in a loan is known to its client only; to ask would be to take it back. */
+static struct json_object *loan_object(const struct server_loan *loan, uint32_t node,
+				       const struct config *config, const struct names *names)
 {
-	struct belay_cursor cursor = { 0 };
-	int end = 0;
+	struct json_object *to = json_object_new_object();
+	bool to_end = loan->range.end == BELAY_OFFSET_MAX;
 
-	if (text[0] != '\0' &&
-	    (sscanf(text, "%u:%" SCNu32 ":%" SCNu64 "%n", &cursor.phase, &cursor.at, &cursor.count,
-		    &end) != 3 || text[end] != '\0'))
-		return -EINVAL;
-	*ret_cursor = cursor;
-	return 0;
+	put_resource(to, &loan->key, config, names);
+	json_object_object_add(to, "state", json_object_new_string("lent"));
+	json_object_object_add(to, "owner_node", json_object_new_uint64(node));
+	json_object_object_add(to, "node", json_object_new_uint64(node));
+	json_object_object_add(to, "client", json_object_new_uint64(loan->client));
+	json_object_object_add(to, "pid", json_object_new_uint64((uint64_t)loan->pid));
+	json_object_object_add(to, "mode", json_object_new_string(trace_mode(loan->mode)));
+	json_object_object_add(to, "start", json_object_new_uint64(loan->range.start));
+	json_object_object_add(to, "end", to_end ? NULL : json_object_new_uint64(loan->range.end));
+	json_object_object_add(to, "lent", json_object_new_boolean(true));
+	return to;
 }
 
-int status_locks(const struct engine *engine, const struct config *config,
-		 const struct names *names, const char *cursor_text, char **ret_text)
+/* First the core's locks, then the loans. */
+struct page {
+	const struct engine *engine;
+	const struct server *server;
+	const struct config *config;
+	const struct names *names;
+	bool in_loans;
+	struct belay_cursor locks;
+	struct server_cursor loans;
+};
+
+static int parse_cursor(const char *text, struct page *page)
 {
-	struct json_object *to, *locks;
-	struct belay_cursor cursor;
+	int end = 0;
+
+	if (text[0] == '\0')
+		return 0;
+	page->in_loans = text[0] == 'l';
+	if (page->in_loans ?
+	    sscanf(text, "l%" SCNu32 ":%" SCNu32 "%n", &page->loans.client, &page->loans.slot, &end) != 2 :
+	    sscanf(text, "%u:%" SCNu32 ":%" SCNu64 "%n", &page->locks.phase, &page->locks.at,
+		   &page->locks.count, &end) != 3)
+		return -EINVAL;
+	return text[end] == '\0' && page->loans.slot <= SLOT_COUNT ? 0 : -EINVAL;
+}
+
+/* NULL: that was all. */
+static struct json_object *next_object(struct page *page)
+{
 	struct belay_lock_info info;
-	char next[48];
+	struct server_loan loan;
+
+	if (!page->in_loans &&
+	    belay_core_locks_next(engine_core(page->engine), &page->locks, &info) == 1)
+		return lock_object(&info, page->config, page->names);
+	page->in_loans = true;
+	if (server_loans_next(page->server, &page->loans, &loan) == 1)
+		return loan_object(&loan, engine_group_info(page->engine)->self, page->config,
+				   page->names);
+	return NULL;
+}
+
+static struct json_object *cursor_object(const struct page *page)
+{
+	char text[48];
+
+	if (page->in_loans)
+		(void)snprintf(text, sizeof(text), "l%" PRIu32 ":%" PRIu32, page->loans.client,
+			       page->loans.slot);
+	else
+		(void)snprintf(text, sizeof(text), "%u:%" PRIu32 ":%" PRIu64, page->locks.phase,
+			       page->locks.at, page->locks.count);
+	return json_object_new_string(text);
+}
+
+int status_locks(const struct engine *engine, const struct server *server, const struct config *config,
+		 const struct names *names, const char *cursor, char **ret_text)
+{
+	struct page page = {
+		.engine = engine, .server = server, .config = config, .names = names,
+	};
+	struct json_object *to, *locks, *object = NULL;
 	const char *text;
-	int r = parse_cursor(cursor_text, &cursor), more = 1;
+	int r = parse_cursor(cursor, &page);
 
 	if (r < 0)
 		return r;
 	to = json_object_new_object();
 	locks = json_object_new_array();
 	json_object_object_add(to, "locks", locks);
-	for (unsigned i = 0; i < PAGE && more == 1; i++) {
-		more = belay_core_locks_next(engine_core(engine), &cursor, &info);
-		if (more == 1)
-			json_object_array_add(locks, lock_object(&info, config, names));
-	}
-	(void)snprintf(next, sizeof(next), "%u:%" PRIu32 ":%" PRIu64, cursor.phase, cursor.at,
-		       cursor.count);
-	json_object_object_add(to, "next", more == 1 ? json_object_new_string(next) : NULL);
+	for (unsigned i = 0; i < PAGE && (object = next_object(&page)); i++)
+		json_object_array_add(locks, object);
+	json_object_object_add(to, "next", object ? cursor_object(&page) : NULL);
 	text = json_object_to_json_string_ext(to, JSON_C_TO_STRING_PLAIN);
 	*ret_text = text ? strdup(text) : NULL;
 	json_object_put(to);

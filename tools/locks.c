@@ -14,7 +14,7 @@ struct listing {
 	const char *pattern;		/* NULL: all */
 	struct json_object *json;	/* --json: what is found */
 	char *resource;			/* last one printed */
-	uint64_t held, waiting;
+	uint64_t held, waiting, lent;
 };
 
 static const struct option long_options[] = {
@@ -90,10 +90,13 @@ static void print_lock(struct listing *listing, struct json_object *lock, char *
 		free(listing->resource);
 		listing->resource = strdup(resource);
 	}
-	printf("  %-7s %s ", json_true(lock, "waiting") ? "waits" : "holds", json_text(lock, "mode"));
+	printf("  %-7s %s ", json_true(lock, "lent") ? "lent" : json_true(lock, "waiting") ? "waits" : "holds",
+	       json_text(lock, "mode"));
 	print_range(lock);
-	printf(" node %" PRIu64 " pid %" PRIu64 " %s\n", json_u64(lock, "node"), json_u64(lock, "pid"),
-	       json_text(lock, "kind"));
+	printf(" node %" PRIu64 " pid %" PRIu64, json_u64(lock, "node"), json_u64(lock, "pid"));
+	if (json_at(lock, "kind"))
+		printf(" %s", json_text(lock, "kind"));
+	printf("\n");
 }
 
 static bool on_lock(void *context, struct json_object *lock)
@@ -109,13 +112,24 @@ static bool on_lock(void *context, struct json_object *lock)
 			json_object_array_add(listing->json, json_object_get(lock));
 		else
 			print_lock(listing, lock, resource);
-		if (json_true(lock, "waiting"))
+		if (json_true(lock, "lent"))
+			listing->lent++;
+		else if (json_true(lock, "waiting"))
 			listing->waiting++;
 		else
 			listing->held++;
 	}
 	free(resource);
 	return true;
+}
+
+static void print_sum(const struct listing *listing)
+{
+	printf("%s%" PRIu64 " held, %" PRIu64 " waiting", listing->resource ? "\n" : "", listing->held,
+	       listing->waiting);
+	if (listing->lent > 0)
+		printf(", %" PRIu64 " lent", listing->lent);
+	printf("\n");
 }
 
 static int list(const struct tool *tool, struct listing *listing)
@@ -132,8 +146,7 @@ static int list(const struct tool *tool, struct listing *listing)
 	if (listing->json)
 		printf("%s\n", json_object_to_json_string_ext(listing->json, JSON_C_TO_STRING_PRETTY));
 	else
-		printf("%s%" PRIu64 " held, %" PRIu64 " waiting\n",
-		       listing->held + listing->waiting > 0 ? "\n" : "", listing->held, listing->waiting);
+		print_sum(listing);
 	return TOOL_OK;
 }
 
@@ -168,7 +181,8 @@ const struct subcommand command_locks = {
 	"[--json] [PATTERN]\n\n"
 	"Lists what this node knows: all locks of resources that nodes share, and its own.\n"
 	"What another node owns alone, that node shows. PATTERN, as in a shell, is of paths,\n"
-	"of names, or of LOCKSPACE:NAME.\n\n"
+	"of names, or of LOCKSPACE:NAME. What is lent to a client that client locks by\n"
+	"itself: only it knows what it holds there.\n\n"
 	"      --json   for programs\n",
 	.run = run,
 };

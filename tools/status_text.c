@@ -280,6 +280,12 @@ static void print_traffic(FILE *to, struct json_object *s)
 	fprintf(to, "clients    %s of %s, %s handles, %s requests under way\n",
 		COUNT("clients.now"), COUNT("clients.max"),
 		COUNT("clients.handles"), COUNT("clients.requests"));
+	fprintf(to, "loans      %s to %s clients, %s lent and %s taken back since start",
+		COUNT("loans.now"), COUNT("loans.clients"), COUNT("loans.lent"), COUNT("loans.recalled"));
+	if (json_u64(s, "loans.recall_us.count") > 0)
+		fprintf(to, ", in %" PRIu64 " us (p50), %" PRIu64 " us (p99)",
+			json_u64(s, "loans.recall_us.p50"), json_u64(s, "loans.recall_us.p99"));
+	fprintf(to, "\n");
 	fprintf(to, "memory     %.1f MB\n", (double)json_u64(s, "memory.resident_bytes") / 1e6);
 }
 

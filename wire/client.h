@@ -65,7 +65,13 @@ struct client_message {
 	enum client_type type;
 	uint32_t magic, version, node;
 	uint32_t number, handle;
-	uint32_t resource;		/* number, per client: the same for all handles of one */
+	/*
+	 * To OPEN: the resource's number, the same for all handles of it that this client has;
+	 * flock(2) has one of its own. Its messages count from the first on that this client
+	 * has sent about it. To CLOSE: the number that is given up, for no handle of it
+	 * is open any more (else 0). It does not come again.
+	 */
+	uint32_t resource;
 	int32_t result;			/* 0 or negative errno */
 	enum belay_kind kind;
 	enum belay_mode mode;

@@ -156,6 +156,11 @@ static void on_action(void *context, const struct belay_action *a)
 	node->failed += a->result < 0;
 }
 
+static void on_stepped(void *context)
+{
+	((struct bus_node *)context)->stepped++;
+}
+
 static void on_turn_end(void *context)
 {
 	check_done(((struct bus_node *)context)->bus);
@@ -194,8 +199,8 @@ void bus_start(struct bus *bus, unsigned index, const struct engine_settings *se
 {
 	struct bus_node *node = &bus->node[index];
 	const struct engine_handlers handlers = {
-		.on_action = on_action, .on_turn_end = on_turn_end, .on_pressure = on_pressure,
-		.on_end = on_end, .context = node,
+		.on_action = on_action, .on_stepped = on_stepped, .on_turn_end = on_turn_end,
+		.on_pressure = on_pressure, .on_end = on_end, .context = node,
 	};
 	const char *why = "";
 

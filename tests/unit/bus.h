@@ -29,6 +29,7 @@ struct bus_node {
 	enum engine_end end;
 	const char *reason;
 	unsigned replies, granted, failed;
+	unsigned stepped;
 };
 
 struct bus {

@@ -136,7 +136,8 @@ static const struct {
 	{ "all at once", "x\n[belayd]\nsockt = /x\nclients_max = 0\n[nosuch]\nfoo = 1\n[lockspace -]\n",
 	  "f:1: not a line of belay.conf: neither key = value nor [section] nor comment\n"
 	  "f:3: [belayd] sockt: no such key; there are socket, socket_group, socket_mode, log_level, log_target, "
-	  "journal, journal_kb, clients_max, handles_per_client_max, requests_per_client_max, stop_timeout_s, "
+	  "journal, journal_kb, clients_max, handles_per_client_max, requests_per_client_max, "
+	  "loans_per_client_max, stop_timeout_s, "
 	  "realtime\n"
 	  "f:4: [belayd] clients_max: \"0\" is not allowed; it must be a number from 1 to 65535\n"
 	  "f:5: [nosuch]: no such section; " SECTIONS "\n"

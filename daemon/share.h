@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The memory that one client shares with belayd, see slot/slot.h: a memfd whose
+ * size is sealed, so that no access of belayd's can fail. Heads and cells are
+ * mapped; logs are read and written by system calls, which allocate nothing where the
+ * client has left holes.
+ */
+#ifndef BELAY_DAEMON_SHARE_H
+#define BELAY_DAEMON_SHARE_H
+
+#include "slot/slot.h"
+#include "wire/client.h"
+
+struct share;
+
+/* 0, or what memfd_create() and mmap() say. */
+int share_new(struct share **ret_share);
+/* NULL is allowed. */
+void share_free(struct share *share);
+
+/* For the client; stays the share's. */
+int share_descriptor(const struct share *share);
+
+/* ---- slots, from 0 on ---- */
+
+struct slot_head *share_head(const struct share *share, uint32_t slot);
+
+/* Write the first entries of the half that a new loan begins with. 0, or a negative errno. */
+int share_write(const struct share *share, uint32_t slot, const struct slot_entry *entries,
+		uint32_t count);
+
+/*
+ * Read what the word counts to where it stands in a log of two halves, @ret_log.
+ * 0; -EBADMSG: more than there can be; else what pread() says.
+ */
+int share_read(const struct share *share, uint32_t slot, uint64_t word, struct slot_entry *ret_log);
+
+/* The slot's loan is over and known to be: give its pages back if there are many. */
+void share_trim(const struct share *share, uint32_t slot);
+
+/* ---- cells, numbered from 1 on ---- */
+
+/* An answer will be put there. -EINVAL: there is no such cell; -EBUSY: one is awaited there already. */
+int share_cell_take(struct share *share, uint32_t cell);
+/* Write the answer. It is not seen before share_cells_publish(). */
+void share_cell_put(struct share *share, uint32_t cell, const struct client_message *m);
+/* Show all answers that were put, and wake who sleeps. */
+void share_cells_publish(struct share *share);
+/* Wake all that sleep, without an answer: the connection has ended. */
+void share_cells_wake(const struct share *share);
+
+#endif
