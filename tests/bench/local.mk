@@ -8,3 +8,17 @@ EXTRA_DIST += tests/bench/wire.sh
 noinst_PROGRAMS += tests/bench/bench_range tests/bench/fill
 tests_bench_bench_range_LDADD = tests/unit/libcorering.a core/libbelaycore.a
 tests_bench_fill_LDADD = lib/libbelay.la
+
+# Locks that stay in the process.
+EXTRA_DIST += tests/bench/fast.sh
+noinst_PROGRAMS += tests/bench/bench_pair tests/bench/bench_four tests/bench/bench_halves \
+	tests/bench/bench_recall tests/bench/bench_nolock
+tests_bench_bench_pair_SOURCES = tests/bench/bench_pair.c tests/bench/bench.h
+tests_bench_bench_pair_LDADD = lib/libbelay.la -lpthread
+tests_bench_bench_four_SOURCES = tests/bench/bench_four.c tests/bench/bench.h
+tests_bench_bench_four_LDADD = lib/libbelay.la
+tests_bench_bench_halves_SOURCES = tests/bench/bench_halves.c tests/bench/bench.h
+tests_bench_bench_halves_LDADD = lib/libbelay.la
+tests_bench_bench_recall_SOURCES = tests/bench/bench_recall.c tests/bench/bench.h
+tests_bench_bench_recall_LDADD = lib/libbelay.la
+tests_bench_bench_nolock_SOURCES = tests/bench/bench_nolock.c tests/bench/bench.h
