@@ -4,6 +4,7 @@ CLUSTER_TESTS += \
 	tests/cluster/bed.sh \
 	tests/cluster/fence.sh \
 	tests/cluster/group.sh \
+	tests/cluster/hints.sh \
 	tests/cluster/join.sh \
 	tests/cluster/mutex.sh \
 	tests/cluster/partition.sh \
@@ -13,6 +14,7 @@ CLUSTER_TESTS += \
 	tests/cluster/two_node.sh
 EXTRA_DIST += $(CLUSTER_TESTS) tests/cluster/bed tests/cluster/common.sh
 
-check_PROGRAMS += tests/cluster/group_probe
+check_PROGRAMS += tests/cluster/group_probe tests/cluster/player
+tests_cluster_player_LDADD = lib/libbelay.la
 tests_cluster_group_probe_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_cluster_group_probe_LDADD = $(PORTS_LIBS)
