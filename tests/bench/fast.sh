@@ -29,7 +29,10 @@ restart() {
 	bed wait-synced 1 2
 }
 # median VALUE...
-median() { printf '%s\n' "$@" | sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
+median() {
+	printf '%s\n' "$@" | sort -g |
+		awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+}
 # quotient A B
 quotient() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.6g\n", b ? a / b : 0 }'; }
 # extreme SIGN KEY... <LINES: of the lines of those keys the smallest (SIGN -1) or largest (1) of each column.
