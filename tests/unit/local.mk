@@ -56,7 +56,8 @@ TESTS += $(core_tests)
 tests_unit_test_core_ranges_LDADD = tests/unit/libcorering.a core/libbelaycore.a
 
 daemon_tests = tests/unit/test_outbox tests/unit/test_journal tests/unit/test_daemon_parts \
-	tests/unit/test_engine tests/unit/test_former tests/unit/test_hint_port
+	tests/unit/test_engine tests/unit/test_former tests/unit/test_hint_port \
+	tests/unit/test_loan
 check_PROGRAMS += $(daemon_tests)
 TESTS += $(daemon_tests)
 tests_unit_test_outbox_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
@@ -68,6 +69,9 @@ tests_unit_test_former_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_former_LDADD = $(BELAYD_LIBS)
 tests_unit_test_hint_port_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_hint_port_LDADD = $(BELAYD_LIBS)
+tests_unit_test_loan_SOURCES = tests/unit/test_loan.c tests/unit/fake_engine.c tests/unit/fake_engine.h
+tests_unit_test_loan_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_loan_LDADD = $(BELAYD_LIBS)
 tests_unit_test_engine_SOURCES = tests/unit/test_engine.c tests/unit/bus.c tests/unit/bus.h
 tests_unit_test_engine_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_engine_LDADD = $(BELAYD_LIBS)
