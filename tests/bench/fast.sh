@@ -12,7 +12,10 @@ command -v ping_pong >/dev/null || die "ping_pong is missing: apt-get install ct
 
 directory=/dev/shm/belay	# on tmpfs, one of each node
 bench() { # NODE PROGRAM ARGUMENT...
-	bed exec "$1" "$build/tests/bench/.libs/$2" "${@:3}"
+	local program=$build/tests/bench/.libs/$2
+	# Only who uses a library of this build has libtool's wrapper.
+	[ -e "$program" ] || program=$build/tests/bench/$2
+	bed exec "$1" "$program" "${@:3}"
 }
 
 # configure LINE...: into belay.conf of both nodes
@@ -40,7 +43,7 @@ extreme() {
 	awk -v sign="$1" -v keys="${*:2}" '
 		BEGIN { split(keys, k, " "); for (i in k) wanted[k[i]] }
 		$1 in wanted { for (i = 2; i <= NF; i++) if (!(i in v) || sign * $i > sign * v[i]) v[i] = $i; n = NF }
-		END { for (i = 2; i <= n; i++) printf "%s%s", i > 2 ? " " : "", v[i] }'
+		END { for (i = 2; i <= n; i++) printf "%s%s", (i > 2 ? " " : ""), v[i] }'
 }
 
 bed nodes 2
@@ -59,7 +62,8 @@ bench 1 bench_pair "$repeat" "$directory/pair" || die "bench_pair failed"
 # pong_rate [COMMAND...]: locks a second of Debian's ping_pong, run by COMMAND.
 pong_rate() {
 	local rates
-	bed exec 1 timeout "$((seconds > 2 ? seconds : 2)).5" "$@" ping_pong "$directory/ping_pong" 3 \
+	# Its end is timeout's, which is a failure by its status.
+	"$top_srcdir/tests/cluster/bed" exec 1 timeout "$((seconds > 2 ? seconds : 2)).5" "$@" ping_pong "$directory/ping_pong" 3 \
 		>"$BED_DIR/ping_pong" 2>"$BED_DIR/ping_pong.err" </dev/null
 	# It tells once a second, without a new line; the first time it is still getting started.
 	mapfile -t rates < <(tr '\r' '\n' <"$BED_DIR/ping_pong" | awk '$2 == "locks/sec" { print $1 }' | tail -n +2)
@@ -96,8 +100,12 @@ profile=$build/tests/bench/four_processes.txt
 	echo
 	if perf record -q -a -e cpu-clock -o "$BED_DIR/perf" -- \
 		"$top_srcdir/tests/cluster/bed" exec 1 "$build/tests/bench/.libs/bench_four" 1 "$directory/four" 3; then
-		perf report -i "$BED_DIR/perf" --stdio --no-children --comms bench_four,belayd,corosync \
-			--sort comm,dso,symbol --percent-limit 1 | grep -v '^#\?$'
+		for fields in overhead,comm,dso overhead,comm,dso,sym; do
+			echo
+			perf report -i "$BED_DIR/perf" --stdio --no-children --comms bench_four,belayd,corosync \
+				--percentage relative -F "$fields" --percent-limit 0.5 |
+				grep -v '^#' | grep . | head -n 60
+		done
 	else
 		bench 1 bench_four 1 "$directory/four" 3
 	fi
