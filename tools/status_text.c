@@ -162,6 +162,10 @@ static void note(struct wrong *wrong, struct json_object *s)
 	if (strcmp(json_text(s, "fencing"), "none") == 0)
 		say(wrong, "NOTE", "fencing = none: a node that leaves counts as stopped. For test beds only: "
 		    "on shared data this corrupts it");
+	if (json_u64(s, "hints.bad_mac") > 0)
+		say(wrong, "NOTE", "%" PRIu64 " datagrams to the port of hints were of somebody who has not "
+		    "this cluster's key: key_file in [hints] must be the same on all nodes",
+		    json_u64(s, "hints.bad_mac"));
 	if (!json_true(s, "encrypted") && !standalone(s))
 		say(wrong, "NOTE", "corosync neither authenticates nor encrypts (crypto_hash and "
 		    "crypto_cipher in corosync.conf): whoever reaches its port can take part");
@@ -273,6 +277,9 @@ static void print_traffic(FILE *to, struct json_object *s)
 	if (json_u64(s, "latency_us.count") > 0)
 		fprintf(to, "latency    %" PRIu64 " us to have an own message back (p50), %" PRIu64
 			" us (p99)\n", json_u64(s, "latency_us.p50"), json_u64(s, "latency_us.p99"));
+	if (json_true(s, "hints.enabled"))
+		fprintf(to, "hints      %s sent, %s received, %s used since start\n", COUNT("hints.sent"),
+			COUNT("hints.received"), COUNT("hints.used"));
 	fprintf(to, "pressure   %s now, %s times since start, %s ms in all; %s tries again\n",
 		json_true(s, "back_pressure.now") ? "YES" : "none",
 		COUNT("back_pressure.times"), COUNT("back_pressure.total_ms"),

@@ -377,12 +377,14 @@ static void ok_unused(struct bed *bed, size_t counter, unsigned count, const cha
 	uint8_t buf[HINT_DATAGRAM_MAX];
 	struct hint_stats stats;
 	unsigned seen = n->count;
+	uint64_t counted;
 
 	throw(bed, buf, datagram(buf, &of_one, &hint));
 	ok(await(bed, 2, seen + 1), "%s: what follows is let in", what);
 	ok_uint(n->hint[n->count - 1].seq, 1000, "%s: and it alone", what);
 	hint_port_stats(n->port, &stats);
-	ok_uint(*(const uint64_t *)((const char *)&stats + counter), count, "%s: it is counted", what);
+	memcpy(&counted, (const char *)&stats + counter, sizeof(counted));
+	ok_uint(counted, count, "%s: it is counted", what);
 }
 #define COUNTER(member) offsetof(struct hint_stats, member)
 

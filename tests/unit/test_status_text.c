@@ -84,6 +84,7 @@ static const struct {
 	{ "\"messages\":{\"bad\":6}", "6 messages could not be read" },
 	{ "\"fencing\":\"none\"", "NOTE fencing = none" },
 	{ "\"encrypted\":false", "NOTE corosync neither authenticates nor encrypts" },
+	{ "\"hints\":{\"bad_mac\":8}", "NOTE 8 datagrams to the port of hints were of somebody who has not" },
 	{ left_node, "node 3 (n3) has left and is not fenced: it may still be writing" },
 	{ left_node, "12 locks, and 1 request waits behind it." },
 	{ left_node, "If it has certainly stopped: belay fence-ack 3" },
@@ -144,6 +145,7 @@ int main(void)
 	free(text);
 	text = text_of("\"rates\":{\"grants_local\":1234567.8,\"frames\":10,\"ops\":25},"
 		       "\"latency_us\":{\"p50\":99,\"p99\":2000000,\"count\":5},"
+		       "\"hints\":{\"enabled\":true,\"sent\":1000000,\"received\":999,\"used\":0},"
 		       "\"locks_replicated\":16777216,\"clients\":{\"now\":4096,\"max\":65535},"
 		       "\"memory\":{\"resident_bytes\":123456789}", NULL, true);
 	ok(narrow(text), "the whole fits, too");
@@ -151,6 +153,7 @@ int main(void)
 	ok(strstr(text, "3 held (16.8 M known to all nodes), 2 waiting") != NULL, "large counts, too");
 	ok(strstr(text, "10/s sent with 2.5 operations each") != NULL, "operations in a message");
 	ok(strstr(text, "99 us to have an own message back (p50), 2000000 us (p99)") != NULL, "latency");
+	ok(strstr(text, "hints      1.00 M sent, 999 received, 0 used since start") != NULL, "hints");
 	ok(strstr(text, "4096 of 65.5 k") != NULL, "clients");
 	ok(strstr(text, "123.5 MB") != NULL, "memory");
 	diag("%s", "as it looks:");
