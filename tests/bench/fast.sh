@@ -66,7 +66,8 @@ pong_rate() {
 	"$top_srcdir/tests/cluster/bed" exec 1 timeout "$((seconds > 2 ? seconds : 2)).5" "$@" ping_pong "$directory/ping_pong" 3 \
 		>"$BED_DIR/ping_pong" 2>"$BED_DIR/ping_pong.err" </dev/null
 	# It tells once a second, without a new line; the first time it is still getting started.
-	mapfile -t rates < <(tr '\r' '\n' <"$BED_DIR/ping_pong" | awk '$2 == "locks/sec" { print $1 }' | tail -n +2)
+	mapfile -t rates < <(tr '\r' '\n' <"$BED_DIR/ping_pong" |
+		awk '$2 == "locks/sec" && n++ { print $1 }')
 	[ ${#rates[@]} -gt 0 ] || die "ping_pong $*: $(cat "$BED_DIR/ping_pong.err")"
 	median "${rates[@]}"
 }
@@ -144,8 +145,8 @@ for ((i = 1; i <= repeat; i++)); do
 		say "what a client decides by itself is taken back, client $case, run $i of $repeat"
 		restart
 		bench 1 bench_recall "$case" 1 "$samples" "recall" || die "bench_recall failed"
-		belay 1 status --json | jq -r --arg case "$case" '.loans.recall_us |
-			"recall.p99_us.\($case) \(.p99)", "recall.p50_us.\($case) \(.p50)", "recall.count.\($case) \(.count)"'
+		belay 1 status --json | jq -r --arg case "$case" '.loans.recall_us | to_entries[] |
+			"recall.\(.key)\(if .key == "count" then "" else "_us" end).\($case) \(.value)"'
 	done >"$BED_DIR/recall.$i"
 	worst+=("$(extreme 1 recall.p99_us.{running,stopped,preempted} <"$BED_DIR/recall.$i")")
 done
