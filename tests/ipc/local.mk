@@ -31,6 +31,8 @@ tests_ipc_test_admin_LDADD = $(IPC_LIBS) daemon/libbelayjournal.a core/libbelayc
 tests_ipc_test_life_LDADD = $(IPC_LIBS)
 tests_ipc_test_former_LDADD = $(IPC_LIBS)
 tests_ipc_test_fuse_LDADD = $(IPC_LIBS)
+check_PROGRAMS += tests/ipc/test_loans
+tests_ipc_test_loans_LDADD = slot/libbelayslot.a $(IPC_LIBS) -lpthread
 
 # belay(1) against a real belayd.
 TESTS += tests/ipc/tool.sh

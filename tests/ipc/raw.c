@@ -2,6 +2,7 @@
 #include "tests/ipc/raw.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ void raw_connect(struct raw *r, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-	*r = (struct raw){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) };
+	*r = (struct raw){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), .memory = -1 };
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (r->fd < 0 || connect(r->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		bail_out("cannot connect to belayd");
@@ -34,6 +35,10 @@ void raw_open(struct raw *r, const char *path)
 
 void raw_close(struct raw *r)
 {
+	if (r->map)
+		munmap(r->map, SLOT_MEMORY_BYTES);
+	if (r->memory >= 0)
+		close(r->memory);
 	close(r->fd);
 }
 
@@ -67,6 +72,23 @@ int raw_send(struct raw *r, const struct client_message *m)
 	return raw_send_bytes(r, buf, size, NULL, 0);
 }
 
+/* A packet, and the descriptor that it brings along. */
+static ssize_t receive(struct raw *r)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { .iov_base = r->in, .iov_len = sizeof(r->in) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	ssize_t size = recvmsg(r->fd, &msg, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = size > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&r->memory, CMSG_DATA(c), sizeof(int));
+	return size;
+}
+
 int raw_receive(struct raw *r, struct client_message *ret_m)
 {
 	if (r->at == r->size) {
@@ -75,7 +97,7 @@ int raw_receive(struct raw *r, struct client_message *ret_m)
 
 		if (poll(&in, 1, PATIENCE_MS) != 1)
 			return -ETIMEDOUT;
-		size = recv(r->fd, r->in, sizeof(r->in), 0);
+		size = receive(r);
 		if (size < 0)
 			return -errno;
 		if (size == 0)
@@ -188,6 +210,58 @@ int raw_lock(struct raw *r, uint32_t handle, enum belay_kind kind, enum belay_mo
 	     bool wait, uint64_t start, uint64_t end)
 {
 	return raw_result(r, raw_ask_lock(r, handle, kind, mode, wait, start, end), NULL);
+}
+
+int raw_share(struct raw *r)
+{
+	const struct client_message m = { .type = CLIENT_SHARE, .number = ++r->number };
+	void *map;
+	int result;
+
+	(void)raw_send(r, &m);
+	result = raw_result(r, m.number, NULL);
+	if (result < 0)
+		return result;
+	map = mmap(NULL, SLOT_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		   r->memory, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	r->map = map;
+	return 0;
+}
+
+struct slot_head *raw_head(const struct raw *r, uint32_t slot)
+{
+	return (struct slot_head *)(void *)(r->map + SLOT_HEADS_AT) + slot;
+}
+
+struct slot_entry *raw_log(const struct raw *r, uint32_t slot)
+{
+	return (struct slot_entry *)(void *)(r->map + slot_half_at(slot, 0));
+}
+
+struct slot_cell *raw_cell(const struct raw *r, uint32_t cell)
+{
+	return (struct slot_cell *)(void *)(r->map + SLOT_CELLS_AT) + (cell - 1);
+}
+
+int raw_borrow(struct raw *r, uint32_t handle, enum belay_mode mode, uint64_t start, uint64_t end,
+	       struct client_message *ret_m)
+{
+	const struct client_message m = {
+		.type = CLIENT_LOCK, .number = ++r->number, .handle = handle,
+		.mode = mode, .wait = true, .lend = true, .range = { .start = start, .end = end },
+	};
+
+	(void)raw_send(r, &m);
+	return raw_result(r, m.number, ret_m);
+}
+
+void raw_return(struct raw *r, uint32_t slot, uint32_t epoch)
+{
+	const struct client_message m = { .type = CLIENT_RETURN, .slot = slot, .epoch = epoch };
+
+	(void)raw_send(r, &m);
 }
 
 int raw_try(struct raw *r, uint32_t handle)

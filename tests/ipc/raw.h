@@ -6,6 +6,7 @@
 #ifndef BELAY_TESTS_IPC_RAW_H
 #define BELAY_TESTS_IPC_RAW_H
 
+#include "slot/slot.h"
 #include "tests/ipc/belayd.h"
 #include "wire/client.h"
 
@@ -14,6 +15,8 @@ struct raw {
 	uint32_t number;		/* last one used */
 	uint32_t packets;		/* received */
 	size_t size, at;
+	int memory;			/* that belayd shares; -1: none */
+	uint8_t *map;			/* of it */
 	uint8_t in[CLIENT_PACKET_MAX];
 };
 
@@ -46,6 +49,15 @@ int raw_open_fd(struct raw *r, int fd);
 int raw_close_handle(struct raw *r, uint32_t handle);
 int raw_lock(struct raw *r, uint32_t handle, enum belay_kind kind, enum belay_mode mode,
 	     bool wait, uint64_t start, uint64_t end);
+/* Have belayd share memory, and map it: result. */
+int raw_share(struct raw *r);
+struct slot_head *raw_head(const struct raw *r, uint32_t slot);
+struct slot_entry *raw_log(const struct raw *r, uint32_t slot);
+struct slot_cell *raw_cell(const struct raw *r, uint32_t cell);
+/* LOCK that welcomes a loan: the result, and what came with it. */
+int raw_borrow(struct raw *r, uint32_t handle, enum belay_mode mode, uint64_t start, uint64_t end,
+	       struct client_message *ret_m);
+void raw_return(struct raw *r, uint32_t slot, uint32_t epoch);
 /* Exclusive POSIX try-lock and blocking lock of the whole resource. */
 int raw_try(struct raw *r, uint32_t handle);
 uint32_t raw_wait_for(struct raw *r, uint32_t handle);
