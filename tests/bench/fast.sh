@@ -63,8 +63,8 @@ bench 1 bench_pair "$repeat" "$directory/pair" || die "bench_pair failed"
 pong_rate() {
 	local rates
 	# Its end is timeout's, which is a failure by its status.
-	"$top_srcdir/tests/cluster/bed" exec 1 timeout "$((seconds > 2 ? seconds : 2)).5" "$@" ping_pong "$directory/ping_pong" 3 \
-		>"$BED_DIR/ping_pong" 2>"$BED_DIR/ping_pong.err" </dev/null
+	"$top_srcdir/tests/cluster/bed" exec 1 timeout "$((seconds > 2 ? seconds : 2)).5" \
+		"$@" ping_pong "$directory/ping_pong" 3 >"$BED_DIR/ping_pong" 2>"$BED_DIR/ping_pong.err" </dev/null
 	# It tells once a second, without a new line; the first time it is still getting started.
 	mapfile -t rates < <(tr '\r' '\n' <"$BED_DIR/ping_pong" |
 		awk '$2 == "locks/sec" && n++ { print $1 }')
