@@ -39,11 +39,20 @@ enum kind {
 	KIND_COUNT
 };
 
+/* What a worker can do wrong, to show that it is seen. */
+enum lie {
+	LIE_NONE,
+	LIE_RANGE,		/* belayd is told another range, or mode, than the kernel */
+	LIE_TOKEN,		/* a token is not the one that came */
+	LIE_HOLDER,		/* who is in the way is said to be elsewhere */
+	LIE_EARLY,		/* a wait is said to have been none */
+};
+
 struct step {
 	uint8_t worker, who, kind;
 	bool exclusive;
 	uint8_t first, last;	/* units, both included */
-	bool lie;		/* belayd is told something else than the kernel */
+	uint8_t lie;
 };
 
 struct answer {
@@ -109,7 +118,7 @@ struct plan {
 	struct model model;	/* as it will be after the steps so far */
 	unsigned phase, left;	/* its kind, and how many steps more */
 	unsigned worker, run;	/* who is on, for so many steps more */
-	unsigned lie;		/* one lock or unlock in so many is a lie; 0: none */
+	enum lie lie;		/* now and then, in steps where it matters */
 };
 
 /* Fill the board. Returns how many steps, at most @most. */

@@ -90,15 +90,27 @@ static uint8_t pick_kind(struct plan *plan)
 	       of_100 < 997 ? KIND_GET : KIND_REOPEN;
 }
 
-static bool lies(struct plan *plan, const struct step *step)
+/* Not in each step, or what a lie does would hide what the next one does. */
+static enum lie pick_lie(struct plan *plan, enum kind kind)
 {
-	return plan->lie > 0 && (step->kind == KIND_TRY || step->kind == KIND_UNLOCK) && one_in(plan, plan->lie);
+	static const bool matters[][KIND_COUNT] = {
+		[LIE_NONE] = { false },
+		[LIE_RANGE] = { [KIND_TRY] = true, [KIND_UNLOCK] = true },
+		[LIE_TOKEN] = { [KIND_TRY] = true, [KIND_LOCK] = true },
+		[LIE_HOLDER] = { [KIND_GET] = true },
+		[LIE_EARLY] = { [KIND_WAIT] = true },
+	};
+
+	return matters[plan->lie][kind] && one_in(plan, 16) ? plan->lie : LIE_NONE;
 }
 
 static void add(struct plan *plan, struct board *board, const struct step *step)
 {
+	struct step *added = &board->step[board->steps++];
+
 	(void)model_do(&plan->model, step);
-	board->step[board->steps++] = *step;
+	*added = *step;
+	added->lie = (uint8_t)pick_lie(plan, (enum kind)step->kind);
 }
 
 /* All others give up what is in the way of the step, one after the other. */
@@ -122,9 +134,9 @@ static void make_way(struct plan *plan, struct board *board, const struct step *
 static void add_lock(struct plan *plan, struct board *board, struct step *step, uint32_t most)
 {
 	/* Who has told belayd a lie may have to wait where nobody should. */
-	if (plan->lie > 0)
+	if (plan->lie == LIE_RANGE)
 		step->kind = KIND_TRY;
-	if (plan->lie > 0 || !model_conflicts(&plan->model, step)) {
+	if (plan->lie == LIE_RANGE || !model_conflicts(&plan->model, step)) {
 		add(plan, board, step);
 		return;
 	}
@@ -157,7 +169,6 @@ uint32_t plan_make(struct plan *plan, struct board *board, uint32_t most)
 			step.who = WHO_PROCESS;
 		step.exclusive = plan->phase == PHASE_READING ? one_in(plan, 50) : !one_in(plan, 3);
 		pick_range(plan, &step);
-		step.lie = lies(plan, &step);
 		if (step.kind == KIND_LOCK)
 			add_lock(plan, board, &step, most);
 		else

@@ -142,8 +142,9 @@ static int before_flock(struct worker *w, const struct step *step, bool exclusiv
 static void by_belay(struct worker *w, const struct step *step, struct outcome *ret)
 {
 	struct belay_handle *handle = w->handle[step->who];
-	bool ranges = !is_flock(step->who), exclusive = step->exclusive ^ (step->lie && !ranges);
-	uint64_t start = ranges ? start_of(step) + step->lie : 0;
+	bool ranges = !is_flock(step->who), lie = step->lie == LIE_RANGE;
+	bool exclusive = step->exclusive ^ (lie && !ranges);
+	uint64_t start = ranges ? start_of(step) + lie : 0;
 	uint64_t length = ranges ? length_of(step) : 0;
 	enum belay_lock_mode mode = exclusive ? BELAY_EXCLUSIVE : BELAY_SHARED;
 	struct belay_lock_holder holder = { 0 };
@@ -178,6 +179,16 @@ static void reopen(struct worker *w, unsigned who)
 	open_both(w, who);
 }
 
+static void lie(struct outcome *outcome, enum lie lie, uint32_t at)
+{
+	if (lie == LIE_TOKEN)
+		outcome->token = 1;
+	else if (lie == LIE_HOLDER)
+		outcome->belay.start++;
+	else if (lie == LIE_EARLY)
+		outcome->granted_at = at;
+}
+
 static void do_step(struct worker *w, uint32_t at)
 {
 	const struct step *step = &w->board->step[at];
@@ -201,6 +212,7 @@ static void do_step(struct worker *w, uint32_t at)
 		by_kernel(w, step, &outcome->kernel);
 		by_belay(w, step, outcome);
 	}
+	lie(outcome, (enum lie)step->lie, at);
 }
 
 _Noreturn void work(struct board *board, unsigned worker, const char *socket, const char *file)

@@ -23,6 +23,10 @@
 #define LIE_STEPS 5000u		/* within which lies have to be found */
 #define SHOWN 12u		/* steps before a difference that are told */
 
+#define OTHER_HOLDER "belay names a lock that is not in the way"
+#define TOO_EARLY "belay grants while others are in the way"
+#define OLD_TOKEN "the token is not larger than that of a grant before"
+
 struct race {
 	struct board *board;
 	struct plan plan;
@@ -31,6 +35,7 @@ struct race {
 	pid_t intruder;
 	uint64_t steps, busy, waited, found;	/* what has been compared */
 	bool quiet;
+	const char *how;	/* the first difference */
 };
 
 static void start(struct race *race, const struct belayd *daemon)
@@ -99,10 +104,11 @@ static void say(const struct race *race, uint32_t at)
 		     o->belay.start, o->belay.length);
 }
 
-static bool differs(const struct race *race, uint32_t at, const char *how)
+static bool differs(struct race *race, uint32_t at, const char *how)
 {
 	uint32_t i;
 
+	race->how = how;
 	if (race->quiet)
 		return true;
 	diag("step %" PRIu64 ": %s", race->steps + at, how);
@@ -142,11 +148,11 @@ static bool step_differs(struct race *race, uint32_t at)
 		return differs(race, at, "the kernel names a lock that is not there: the test is wrong");
 	if (step->kind == KIND_GET && o->belay.result == 1 &&
 	    !model_has(seen, step, &o->belay, race->board->pid))
-		return differs(race, at, "belay names a lock that is not in the way");
+		return differs(race, at, OTHER_HOLDER);
 	if (step->kind == KIND_WAIT && o->belay.result == 0 && waited_too_short(race, at))
-		return differs(race, at, "belay grants while others are in the way");
+		return differs(race, at, TOO_EARLY);
 	if (grant && o->belay.result == 0 && !model_token(seen, step, o->token))
-		return differs(race, at, "the token is not larger than that of a grant before");
+		return differs(race, at, OLD_TOKEN);
 	want = model_do(seen, step);
 	if (o->kernel.result != want)
 		return differs(race, at, "the kernel does not as expected: the test is wrong");
@@ -224,11 +230,14 @@ static uint64_t from_environment(const char *name, uint64_t otherwise)
 	return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-static void test_lies(const struct belayd *daemon, const char *file, uint64_t seed)
+static void test_lie(const struct belayd *daemon, const char *file, uint64_t seed, enum lie lie,
+		     const char *how)
 {
-	struct race race = { .plan = { .random = seed, .lie = 100 }, .file = file, .quiet = true };
+	struct race race = { .plan = { .random = seed, .lie = lie }, .file = file, .quiet = true };
 
-	ok_int(run(&race, daemon, LIE_STEPS), 1, "if belayd is told otherwise now and then, that is seen");
+	ok_int(run(&race, daemon, LIE_STEPS), 1, "something wrong now and then is seen");
+	if (how)
+		ok_str(race.how, how, "as what it is");
 }
 
 static void test_same(const struct belayd *daemon, const char *file, uint64_t seed, uint64_t steps)
@@ -260,7 +269,11 @@ int main(void)
 		 strrchr(daemon.dir, '/') + 1);
 	if (belay_connect(&belay, daemon.socket) < 0)
 		bail_out("no connection to belayd");
-	test_lies(&daemon, file, seed);
+	/* After that an answer, a token or a holder is wrong, whichever comes first. */
+	test_lie(&daemon, file, seed, LIE_RANGE, NULL);
+	test_lie(&daemon, file, seed, LIE_TOKEN, OLD_TOKEN);
+	test_lie(&daemon, file, seed, LIE_HOLDER, OTHER_HOLDER);
+	test_lie(&daemon, file, seed, LIE_EARLY, TOO_EARLY);
 	before = messages(belay);
 	test_same(&daemon, file, seed, steps);
 	diag("%.2f messages to belayd for each step", (double)(messages(belay) - before) / (double)steps);
