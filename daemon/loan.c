@@ -340,11 +340,11 @@ void loan_feed(struct server *s)
 
 /* ---- what clients want ---- */
 
-int loan_share(struct client *c)
+int loan_share(struct server *s, struct client *c)
 {
 	if (c->loans.share)
 		return -EEXIST;
-	return share_new(&c->loans.share);
+	return share_new(&s->shares, &c->loans.share);
 }
 
 void loan_take_back(struct server *s, const struct resource *resource, const struct belay_range *range)

@@ -80,7 +80,7 @@ void loan_feed(struct server *s);
 /* ---- what clients want ---- */
 
 /* Make the memory. -EEXIST: it has it already; else what share_new() says. */
-int loan_share(struct client *c);
+int loan_share(struct server *s, struct client *c);
 
 /* Keep a slot for a request that may bring a loan, until that is answered. False: there is none. */
 bool loan_want(struct server *s, struct client *c);

@@ -513,7 +513,7 @@ static void on_share(struct turn *t, const struct client_message *m)
 {
 	struct client_message result = { .type = CLIENT_RESULT, .number = m->number };
 
-	result.result = loan_share(t->c);
+	result.result = loan_share(t->s, t->c);
 	if (result.result == -EEXIST) {
 		broken(t, "it asked twice for memory to share");
 		return;

@@ -587,6 +587,7 @@ int server_new(qb_loop_t *loop, const struct config *config, bool standalone, in
 	s->config = config;
 	s->standalone = standalone;
 	s->records = records;
+	shares_init(&s->shares);
 	s->listen_fd = s->epoll_fd = s->spare_fd = -1;
 	s->listener.type = SOURCE_LISTENER;
 	TAILQ_INIT(&s->all);
@@ -680,6 +681,7 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 	closer_free(s->closer);
 	names_done(&s->names);
 	loans_done(&s->loans);
+	shares_done(&s->shares);
 	free(s->slot);
 	free(s->next_id);
 	free(s->free_slot);

@@ -88,6 +88,7 @@ struct server {
 	struct closer *closer;
 	struct names names;
 	struct loans loans;
+	struct shares shares;
 	struct fence_wait fence[FENCE_WAITS_MAX];
 	uint32_t fence_count;
 	struct status_rates rates;

@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,38 +16,112 @@
 
 _Static_assert(SLOT_CELLS <= 64, "a bit of a word for each cell");
 
+/* It lies in a page of its own in front of the mapping, at the same distance from the futex each time. */
 struct share {
+	struct robust_list list;	/* of those of the thread */
+	struct share *before;		/* NULL: the list's head is */
+	struct shares *shares;
 	int fd;
 	uint8_t *map;		/* heads and cells */
 	uint64_t taken;		/* bit per cell: an answer is due */
 	uint64_t put;		/* and is there, but not shown yet */
 };
 
-int share_new(struct share **ret_share)
+static size_t page_size(void)
 {
-	struct share *share = calloc(1, sizeof(*share));
-	void *map;
-	int r;
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
 
-	if (!share)
-		return -ENOMEM;
-	share->fd = memfd_create("belay", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (share->fd < 0 || ftruncate(share->fd, SLOT_MEMORY_BYTES) < 0 ||
-	    fcntl(share->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+void shares_init(struct shares *shares)
+{
+	*shares = (struct shares){ .head.futex_offset = (long)(page_size() + SLOT_BELAYD_AT) };
+	shares->head.list.next = &shares->head.list;
+	/* The C library has one, for mutexes that belayd has none of. */
+	(void)syscall(SYS_get_robust_list, 0, &shares->former, &shares->former_size);
+	(void)syscall(SYS_set_robust_list, &shares->head, sizeof(shares->head));
+}
+
+void shares_done(struct shares *shares)
+{
+	assert(shares->head.list.next == &shares->head.list);
+	(void)syscall(SYS_set_robust_list, shares->former, shares->former_size);
+}
+
+static struct slot_belayd *belayd_of(const struct share *share)
+{
+	return (struct slot_belayd *)(void *)(share->map + SLOT_BELAYD_AT);
+}
+
+/* The newest first: the kernel follows the list only so far (2048). */
+static void enlist(struct shares *shares, struct share *share)
+{
+	share->shares = shares;
+	share->list.next = shares->head.list.next;
+	if (share->list.next != &shares->head.list)
+		((struct share *)(void *)share->list.next)->before = share;
+	atomic_store(&belayd_of(share)->thread, (uint32_t)gettid());
+	shares->head.list.next = &share->list;
+}
+
+static void delist(struct share *share)
+{
+	struct robust_list *head = &share->shares->head.list;
+
+	if (share->list.next != head)
+		((struct share *)(void *)share->list.next)->before = share->before;
+	if (share->before)
+		share->before->list.next = share->list.next;
+	else
+		head->next = share->list.next;
+	atomic_store(&belayd_of(share)->thread, SLOT_BELAYD_DIED);
+}
+
+static int make_memory(int *ret_fd)
+{
+	int fd = memfd_create("belay", MFD_CLOEXEC | MFD_ALLOW_SEALING), r;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, SLOT_MEMORY_BYTES) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	r = -errno;
+	close(fd);
+	return r;
+}
+
+int share_new(struct shares *shares, struct share **ret_share)
+{
+	size_t page = page_size();
+	struct share *share;
+	uint8_t *base;
+	int fd = -1, r = make_memory(&fd);
+
+	if (r < 0)
+		return r;
+	base = mmap(NULL, page + SLOT_LOGS_AT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED) {
+		r = -errno;
 		goto fail;
-	map = mmap(NULL, SLOT_LOGS_AT, PROT_READ | PROT_WRITE, MAP_SHARED, share->fd, 0);
-	if (map == MAP_FAILED)
+	}
+	if (mmap(base + page, SLOT_LOGS_AT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+	    MAP_FAILED) {
+		r = -errno;
+		(void)munmap(base, page + SLOT_LOGS_AT);
 		goto fail;
-	share->map = map;
+	}
+	share = (struct share *)(void *)base;
+	share->fd = fd;
+	share->map = base + page;
 	slot_heads_init(share_head(share, 0));
+	enlist(shares, share);
 	*ret_share = share;
 	return 0;
 
 fail:
-	r = -errno;
-	if (share->fd >= 0)
-		close(share->fd);
-	free(share);
+	close(fd);
 	return r;
 }
 
@@ -57,9 +129,9 @@ void share_free(struct share *share)
 {
 	if (!share)
 		return;
-	(void)munmap(share->map, SLOT_LOGS_AT);
+	delist(share);
 	close(share->fd);
-	free(share);
+	(void)munmap(share, page_size() + SLOT_LOGS_AT);
 }
 
 int share_descriptor(const struct share *share)

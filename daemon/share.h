@@ -4,18 +4,32 @@
  * size is sealed, so that no access of belayd's can fail. Heads and cells are
  * mapped; logs are read and written by system calls, which allocate nothing where the
  * client has left holes.
+ *
+ * When belayd ends, the kernel writes so into each of these memories: they are on
+ * the list of robust futexes of belayd's thread (set_robust_list(2)).
  */
 #ifndef BELAY_DAEMON_SHARE_H
 #define BELAY_DAEMON_SHARE_H
+
+#include <linux/futex.h>
 
 #include "slot/slot.h"
 #include "wire/client.h"
 
 struct share;
 
+/* Of the thread that makes them: its list of robust futexes. It must not move. */
+struct shares {
+	struct robust_list_head head, *former;
+	size_t former_size;
+};
+/* For the calling thread, which must make and free all shares. */
+void shares_init(struct shares *shares);
+void shares_done(struct shares *shares);
+
 /* 0, or what memfd_create() and mmap() say. */
-int share_new(struct share **ret_share);
-/* NULL is allowed. */
+int share_new(struct shares *shares, struct share **ret_share);
+/* Says that belayd has ended, for it has to this client. NULL is allowed. */
 void share_free(struct share *share);
 
 /* For the client; stays the share's. */

@@ -80,13 +80,25 @@ struct slot_cell {
 	uint8_t bytes[184];
 };
 
+/*
+ * A belayd that was killed takes nothing back. Its clients would go on within their
+ * loans for ever, and never learn that it has gone; and the next belayd waits for
+ * just that. So here stands its thread's number while it lives; the kernel
+ * adds FUTEX_OWNER_DIED when it ends, however it ends. Whoever decides in a loan looks here, too.
+ */
+struct slot_belayd {
+	_Alignas(64) _Atomic uint32_t thread;
+};
+#define SLOT_BELAYD_DIED UINT32_C(0x40000000)	/* FUTEX_OWNER_DIED */
+
 #define SLOT_HEADS_AT 0u
 #define SLOT_CELLS_AT (SLOT_COUNT * sizeof(struct slot_head))
+#define SLOT_BELAYD_AT (SLOT_CELLS_AT + SLOT_CELLS * sizeof(struct slot_cell))
 #define SLOT_LOGS_AT 65536u		/* what stands before it is mapped by both */
 #define SLOT_HALF_BYTES (SLOT_HALF_ENTRIES * sizeof(struct slot_entry))
 #define SLOT_LOG_BYTES (2u * SLOT_HALF_BYTES)
 #define SLOT_MEMORY_BYTES (SLOT_LOGS_AT + (size_t)SLOT_COUNT * SLOT_LOG_BYTES)
-_Static_assert(SLOT_CELLS_AT + SLOT_CELLS * sizeof(struct slot_cell) <= SLOT_LOGS_AT,
+_Static_assert(SLOT_BELAYD_AT + sizeof(struct slot_belayd) <= SLOT_LOGS_AT,
 	       "heads and cells have to fit before the logs");
 _Static_assert(SLOT_LOG_BYTES % 65536u == 0, "a slot's log has to be mappable by itself");
 

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "slot/commit.h"
@@ -62,6 +63,22 @@ static bool take_into_use(struct borrower *b)
 
 	return slot_begin(&b->loan, raw_head(&b->raw, m->slot - 1), raw_log(&b->raw, m->slot - 1),
 			  &terms) == 0;
+}
+
+/* Shared memory tells of nothing: it has to be looked at. */
+static bool becomes(const _Atomic uint32_t *word, uint32_t value)
+{
+	struct timespec now, end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += PATIENCE_MS / 1000;
+	do {
+		if (atomic_load(word) == value)
+			return true;
+		sched_yield();
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < end.tv_sec);
+	return false;
 }
 
 /* A client with a loan of @name, in which it holds the low range. */
@@ -278,6 +295,34 @@ static void test_executed(const struct belayd *d)
 	end_process(pid);
 }
 
+/* Who only locks by itself has to hear of the end of a belayd that could tell nobody. */
+static void test_belayd_killed(void)
+{
+	const struct slot_belayd *belayd[3];
+	struct raw clients[3];
+	struct belayd d;
+
+	belayd_start(&d, NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		raw_open(&clients[i], d.socket);
+		if (raw_share(&clients[i]) < 0)
+			bail_out("no memory");
+		belayd[i] = (const struct slot_belayd *)(const void *)(clients[i].map + SLOT_BELAYD_AT);
+		ok_uint(atomic_load(&belayd[i]->thread), (uint32_t)d.pid, "belayd lives, to client %u", i);
+	}
+	/* One in the middle of a list that the kernel has to follow. */
+	close(clients[1].fd);
+	ok(becomes(&belayd[1]->thread, SLOT_BELAYD_DIED), "to a client that goes it is dead");
+	ok(!(atomic_load(&belayd[0]->thread) & SLOT_BELAYD_DIED), "to the others it is not");
+	kill(d.pid, SIGKILL);
+	ok_int(belayd_wait(&d), 256 + SIGKILL, "belayd is killed");
+	ok(atomic_load(&belayd[0]->thread) & SLOT_BELAYD_DIED, "the first can see it");
+	ok(atomic_load(&belayd[2]->thread) & SLOT_BELAYD_DIED, "and the last");
+	for (unsigned i = 0; i < 3; i++)
+		raw_close(&clients[i]);
+	belayd_remove(&d);
+}
+
 /* ---- rubbish ---- */
 
 static void spoil_word(struct borrower *b)
@@ -374,8 +419,8 @@ static void test_cell(const struct belayd *d)
 	if (pthread_create(&thread, NULL, sleep_on_cell, &waiter) != 0)
 		bail_out("no thread");
 	/* It sleeps, and belayd has taken the message, once a later one is answered. */
-	while (atomic_load(&waiter.cell->state) != SLOT_CELL_SLEEPING)
-		sched_yield();
+	if (!becomes(&waiter.cell->state, SLOT_CELL_SLEEPING))
+		bail_out("the thread does not sleep");
 	ok_int(raw_close_handle(&o.raw, open_name(&o.raw, "other")), 0, "a request waits in a cell");
 	acknowledge(&b);
 	raw_unlock(&b.raw, b.handle, BELAY_KIND_POSIX, low.start, low.end);
@@ -414,6 +459,7 @@ int main(void)
 {
 	struct belayd d;
 
+	test_belayd_killed();
 	belayd_start(&d, NULL);
 	test_recall(&d);
 	test_slots(&d);

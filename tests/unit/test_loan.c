@@ -218,6 +218,7 @@ static uint64_t word(const struct peer_end *p, uint32_t slot)
 static void test_share(struct engine *e)
 {
 	const struct client_message m = { .type = CLIENT_SHARE, .number = 99 };
+	const struct slot_belayd *belayd;
 	struct peer_end p;
 	struct stat st;
 
@@ -229,9 +230,12 @@ static void test_share(struct engine *e)
 	ok(fcntl(p.memory, F_ADD_SEALS, F_SEAL_WRITE) < 0, "and no more seals can be put on it");
 	ok(word(&p, 0) & SLOT_RECALL, "no slot holds a loan");
 	ok_uint(e->server->stats.sharing, 1, "one client shares memory");
+	belayd = (const struct slot_belayd *)(const void *)(p.map + SLOT_BELAYD_AT);
+	ok_uint(atomic_load(&belayd->thread), (uint32_t)gettid(), "belayd lives");
 	peer_end_say(e, &p, &m);
 	ok(closed(e, &p, "twice"), "who asks twice is closed");
 	ok_uint(e->server->stats.sharing, 0, "and does not share any more");
+	ok(atomic_load(&belayd->thread) & SLOT_BELAYD_DIED, "to it belayd is dead");
 	peer_end_close(&p);
 }
 
