@@ -166,7 +166,7 @@ static bool begin_section(struct parser *p, const char *text)
 	if (p->section < CONFIG_SECTION_COUNT && rest_size == 0)
 		return true;
 	wrong(p, p->line, "%.*s: no such section; there are [belayd], [cluster], [limits], "
-	      "[policy], [hints] and [lockspace NAME]", (int)(end + 1 - text), text);
+	      "[policy], [hints], [preload] and [lockspace NAME]", (int)(end + 1 - text), text);
 	return false;
 }
 

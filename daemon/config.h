@@ -70,6 +70,9 @@ struct config {
 	uint32_t hints_port;
 	char hints_address[CONFIG_ADDRESS_MAX + 1];	/* "": that of corosync */
 	char hints_key_file[CONFIG_PATH_MAX + 1];	/* "": that of corosync */
+	/* [preload], for programs under libbelay-preload: belayd itself has no use for it */
+	char preload_paths[CONFIG_PATH_MAX + 1];	/* with blanks between; "": those of the lockspaces */
+	uint32_t preload_may_fall_back;	/* 0 or 1 */
 	/* [lockspace NAME] */
 	uint32_t lockspace_count;
 	struct config_lockspace lockspace[CONFIG_LOCKSPACES_MAX];

@@ -22,6 +22,7 @@ enum key_type {
 	KEY_USER,	/* uint32_t, a name or a number */
 	KEY_GROUP,
 	KEY_PATH,	/* char[max + 1], absolute */
+	KEY_PATHS,	/* the same, several with blanks between */
 	KEY_NAME,	/* char[max + 1] */
 	KEY_ADDRESS,	/* char[max + 1], of IPv4 or IPv6 */
 };
@@ -46,6 +47,7 @@ static const char *const sections[CONFIG_SECTION_COUNT] = {
 	[CONFIG_LIMITS]	   = "limits",
 	[CONFIG_POLICY]	   = "policy",
 	[CONFIG_HINTS]	   = "hints",
+	[CONFIG_PRELOAD]   = "preload",
 	[CONFIG_LOCKSPACE] = "lockspace",
 };
 
@@ -58,6 +60,9 @@ static const struct word log_targets[] = {
 };
 static const struct word yes_no[] = {
 	{ "yes", 1 }, { "no", 0 }, { NULL, 0 },
+};
+static const struct word unreachables[] = {
+	{ "fail", 0 }, { "kernel", 1 }, { NULL, 0 },
 };
 static const struct word fencings[] = {
 	{ "operator", 0 }, { "none", 1 }, { NULL, 0 },
@@ -101,6 +106,9 @@ static const struct config_key keys[] = {
 	{ CONFIG_HINTS, "port",			    KEY_NUMBER, IN(hints_port), 1, 65535, NULL },
 	{ CONFIG_HINTS, "address",		    KEY_ADDRESS, IN(hints_address), 1, CONFIG_ADDRESS_MAX, NULL },
 	{ CONFIG_HINTS, "key_file",		    KEY_PATH,	IN(hints_key_file), 1, CONFIG_PATH_MAX, NULL },
+
+	{ CONFIG_PRELOAD, "paths",		    KEY_PATHS,	IN(preload_paths), 1, CONFIG_PATH_MAX, NULL },
+	{ CONFIG_PRELOAD, "on_unreachable",	    KEY_WORD,	IN(preload_may_fall_back), 0, 0, unreachables },
 
 	{ CONFIG_LOCKSPACE, "path",		    KEY_PATH,	OF(path), 1, CONFIG_PATH_MAX, NULL },
 	{ CONFIG_LOCKSPACE, "owner",		    KEY_USER,	OF(owner), 0, 0, NULL },
@@ -219,6 +227,7 @@ static int set_number(const struct config_key *key, const char *value, uint32_t 
 		r = parse_word(value, key->words, &number);
 		break;
 	case KEY_PATH:
+	case KEY_PATHS:
 	case KEY_NAME:
 	case KEY_ADDRESS:
 		break;
@@ -232,6 +241,22 @@ static int set_number(const struct config_key *key, const char *value, uint32_t 
 static bool is_path(const char *text, size_t size)
 {
 	return text[0] == '/' && !isspace((unsigned char)text[size - 1]);
+}
+
+/* Each of them absolute, and one at least. */
+static bool are_paths(const char *text, size_t size)
+{
+	bool blank = true;
+
+	for (size_t i = 0; i < size; i++) {
+		if (blank && text[i] != '/' && text[i] != ' ')
+			return false;
+		blank = text[i] == ' ';
+		/* Where programs look for them they stand with colons between. */
+		if (text[i] == ':' || text[i] == '\t')
+			return false;
+	}
+	return size > 0 && text[0] == '/';
 }
 
 static bool is_address(const char *text)
@@ -248,6 +273,8 @@ static bool is_text(const struct config_key *key, const char *value, size_t size
 		return config_is_name(value, size);
 	case KEY_ADDRESS:
 		return is_address(value);
+	case KEY_PATHS:
+		return are_paths(value, size);
 	default:
 		return is_path(value, size);
 	}
@@ -262,7 +289,8 @@ int config_key_set(int number, const char *value, void *base)
 	assert(number >= 0 && (size_t)number < KEY_COUNT);
 	key = &keys[number];
 	to = (char *)base + key->offset;
-	if (key->type != KEY_PATH && key->type != KEY_NAME && key->type != KEY_ADDRESS)
+	if (key->type != KEY_PATH && key->type != KEY_PATHS && key->type != KEY_NAME &&
+	    key->type != KEY_ADDRESS)
 		return set_number(key, value, (uint32_t *)(void *)to);
 
 	/* Paths are compared: "/srv/" is "/srv". */
@@ -303,6 +331,10 @@ void config_key_allowed(int number, char *buf, size_t size)
 	case KEY_NAME:
 		(void)snprintf(buf, size, "a name: 1 to %" PRIu32 " of letters, digits, . _ -, "
 			       "beginning with a letter or digit", key->max);
+		break;
+	case KEY_PATHS:
+		(void)snprintf(buf, size, "absolute paths with blanks between, together at most %" PRIu32
+			       " bytes", key->max);
 		break;
 	case KEY_ADDRESS:
 		(void)snprintf(buf, size, "an address of IPv4 or IPv6, in numbers");

@@ -39,7 +39,7 @@ static int parse(const char *text, struct config *ret_config, struct reports *r)
 }
 
 #define LONG_40 "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd"
-#define SECTIONS "there are [belayd], [cluster], [limits], [policy], [hints] and [lockspace NAME]"
+#define SECTIONS "there are [belayd], [cluster], [limits], [policy], [hints], [preload] and [lockspace NAME]"
 #define NAMES "1 to 63 of letters, digits, . _ -, beginning with a letter or digit"
 
 static const struct {
@@ -74,6 +74,14 @@ static const struct {
 	  "f:2: [limits] locks_max: \"many\" is not allowed; it must be a number from 16 to 67108864" },
 	{ "no number", "[limits]\nlocks_max =\n",
 	  "f:2: [limits] locks_max: \"\" is not allowed; it must be a number from 16 to 67108864" },
+	{ "a path that is not absolute among others", "[preload]\npaths = /srv/a srv/b\n",
+	  "f:2: [preload] paths: \"/srv/a srv/b\" is not allowed; it must be absolute paths with blanks "
+	  "between, together at most 255 bytes" },
+	{ "paths as the shell has them", "[preload]\npaths = /srv/a:/srv/b\n",
+	  "f:2: [preload] paths: \"/srv/a:/srv/b\" is not allowed; it must be absolute paths with blanks "
+	  "between, together at most 255 bytes" },
+	{ "another word for what to do", "[preload]\non_unreachable = ignore\n",
+	  "f:2: [preload] on_unreachable: \"ignore\" is not allowed; it must be fail or kernel" },
 	{ "a name for an address", "[hints]\naddress = n1.example\n",
 	  "f:2: [hints] address: \"n1.example\" is not allowed; it must be an address of IPv4 or IPv6, in numbers" },
 	{ "something behind an address", "[hints]\naddress = 192.0.2.1:5\n",
@@ -345,6 +353,8 @@ static void test_example(void)
 	   "it shows an address and a key for hints");
 	memset(config.hints_address, 0, sizeof(config.hints_address));
 	memset(config.hints_key_file, 0, sizeof(config.hints_key_file));
+	ok_str(config.preload_paths, "/srv/web /srv/db", "and paths for the preload library");
+	memset(config.preload_paths, 0, sizeof(config.preload_paths));
 	ok(memcmp(&config, &defaults, sizeof(config)) == 0,
 	   "but for these, every value it shows is the default");
 	free(text);
