@@ -9,14 +9,13 @@
 /* May this node drop the lock now? */
 static bool droppable(const struct belay_core *c, const struct lock *l, bool ordered)
 {
-	const struct resource *r = resource_at(c, l->resource);
-
 	if (c->stale)
 		return true;
-	if (resource_authority(c, r))
-		return !ordered;
-	/* Staged ones, too; but what this node has relinquished is what its RELINQ says. */
-	return ordered && !(r->state != BELAY_STATE_ARB && r->owner == c->self);
+	if (l->replicated || owner_at(c, l->owner)->node != c->self)
+		return ordered; /* staged ones, too */
+	/* What this node is giving up is what its RELINQ says. */
+	return !ordered && delegation_authority(c, resource_at(c, l->resource),
+						range_of(l->start, l->end), BELAY_MODE_SH) != 0;
 }
 
 static bool drop_locks(struct belay_core *c, uint32_t o, bool ordered)
@@ -79,22 +78,20 @@ bool client_release(struct belay_core *c, uint32_t client, bool ordered)
 	return left;
 }
 
-/* Resources that @node owned have no owner any more. */
+/* What was delegated to @node is nobody's any more. */
 static void disown(struct belay_core *c, uint32_t node)
 {
-	for (uint32_t i = 1; i < c->resources.fresh; i++) {
-		struct resource *r = resource_at(c, i);
+	for (uint32_t i = 1; i < c->delegations.fresh; i++) {
+		struct delegation *d = delegation_at(c, i);
+		uint32_t r = d->resource;
 
-		if ((r->state != BELAY_STATE_OWNED && r->state != BELAY_STATE_RECALL) ||
-		    r->owner != node)
+		if (r == 0 || d->node != node)
 			continue;
-		assert(r->locks == 0);
-		if (r->waiting == 0) {
-			resource_forget(c, i);
-			continue;
-		}
-		resource_arbitrate(c, i);
-		queue_scan_later(c, i);
+		delegation_end(c, i, range_of(d->start, d->end));
+		if (resource_at(c, r)->waiting != 0)
+			queue_scan_later(c, r);
+		else if (resource_at(c, r)->locks == 0 && resource_at(c, r)->delegations == 0)
+			resource_forget(c, r);
 	}
 }
 
@@ -107,9 +104,9 @@ void client_release_node(struct belay_core *c, uint32_t node)
 		(void)client_release(c, cl, true);
 	}
 	disown(c, node);
-	count = queue_scan_run(c);
+	count = queue_scan_run(c, false);
 	/* What waited for a recall was not judged before, for its edges were not known. */
 	for (uint32_t k = 0; k < count; k++)
-		if (resource_at(c, c->order[k])->state == BELAY_STATE_ARB)
-			deadlock_resolve(c, c->order[k]);
+		if (resource_at(c, c->order[k])->known)
+			deadlock_resolve(c, c->order[k], false);
 }

@@ -10,7 +10,7 @@ static bool config_valid(const struct belay_core_config *config)
 	    config->node_count > BELAY_NODES_MAX || config->requests_max == 0 ||
 	    config->limits.resources_max == 0 || config->limits.locks_max == 0 ||
 	    config->limits.waiters_max == 0 || config->limits.locks_per_owner_max == 0 ||
-	    config->claim_streak == 0 || config->limits.resources_max > UINT32_MAX / 4 ||
+	    config->claim_streak == 0 || config->share_streak == 0 || config->loans_max > UINT32_MAX / 8 || config->limits.resources_max > UINT32_MAX / 4 ||
 	    config->limits.locks_max > UINT32_MAX / 8 ||
 	    config->limits.waiters_max > UINT32_MAX / 8 ||
 	    config->requests_max > UINT32_MAX / 8 / (config->node_count + 1))
@@ -71,6 +71,7 @@ static size_t lay_out(struct belay_core *c, void *memory, const struct belay_cor
 			    config->requests_max * (config->node_count + 1) + SPARE;
 	uint32_t resources = config->limits.resources_max + config->requests_max + SPARE;
 	uint32_t owners = locks + requests;
+	uint32_t delegations = config->limits.resources_max * 2 + SPARE;
 
 	(void)take(&l, sizeof(*c), 1);
 	take_pool(&l, &c->locks, sizeof(struct lock), locks);
@@ -79,6 +80,8 @@ static size_t lay_out(struct belay_core *c, void *memory, const struct belay_cor
 	take_pool(&l, &c->clients, sizeof(struct client), owners);
 	take_pool(&l, &c->resources, sizeof(struct resource), resources);
 	take_pool(&l, &c->locals, sizeof(struct local), resources);
+	take_pool(&l, &c->delegations, sizeof(struct delegation), delegations);
+	take_pool(&l, &c->loans, sizeof(struct loan), config->loans_max);
 	take_pool(&l, &c->sents, sizeof(struct sent), locks + requests + SENT_SPARE);
 	c->resource_hash = take_hash(&l, &c->resource_mask, config->limits.resources_max);
 	c->owner_hash = take_hash(&l, &c->owner_mask, owners / 4);
@@ -87,6 +90,7 @@ static size_t lay_out(struct belay_core *c, void *memory, const struct belay_cor
 	c->scratch = take(&l, sizeof(uint32_t), requests);
 	c->stack = take(&l, sizeof(uint32_t), requests);
 	c->order = take(&l, sizeof(uint32_t), requests);
+	c->lock_scratch = take(&l, sizeof(uint32_t), (size_t)locks + 1);
 	c->load_owner = take(&l, sizeof(uint32_t), (size_t)owners + 1);
 	c->load_resource = take(&l, sizeof(uint32_t), (size_t)resources + 1);
 	return l.at;
@@ -251,6 +255,8 @@ static void on_tick(struct belay_core *c)
 	c->deadline_us = UINT64_MAX;
 	if (!core_serves(c))
 		return;
+	recall_tick(c);
+	loan_tick(c);
 	resource_tick(c);
 	request_tick(c);
 	stable_tick(c);
@@ -277,6 +283,12 @@ int belay_core_step(struct belay_core *c, const struct belay_event *ev,
 		break;
 	case BELAY_EVENT_CLIENT_GONE:
 		r = request_client_gone(c, ev->client.client);
+		break;
+	case BELAY_EVENT_LOAN_HELD:
+		r = loan_held(c, ev);
+		break;
+	case BELAY_EVENT_LOAN_BACK:
+		r = loan_back(c, ev);
 		break;
 	case BELAY_EVENT_FENCE:
 		r = member_fence(c, ev->fence.node);

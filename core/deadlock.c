@@ -88,8 +88,10 @@ static bool follow(struct hunt *h, uint32_t i)
 	const struct request *q = request_at(h->core, i);
 	const struct resource *r = resource_at(h->core, q->resource);
 
-	/* What a recalled resource's owner holds is not known to all. */
-	if (!q->local && r->state != BELAY_STATE_ARB)
+	/* What is held under a delegation is not known to all. */
+	if (!q->local && delegation_conflict(h->core, r, owner_at(h->core, q->owner)->node,
+					     range_of(q->start, q->end), (enum belay_mode)q->mode,
+					     0) != 0)
 		return false;
 	h->request = i;
 	if (table_each_conflict(h->core, r, range_of(q->start, q->end), (enum belay_mode)q->mode,
@@ -124,21 +126,22 @@ void deadlock_break(struct belay_core *c, uint32_t i)
 	struct request *q = request_at(c, i);
 	struct belay_range range = range_of(q->start, q->end);
 	uint32_t r = q->resource;
+	bool local = q->local;
 
 	queue_drop(c, i);
 	c->stats.deadlocks++;
 	request_finish(c, i, -EDEADLK);
-	queue_scan(c, r, range);
+	queue_scan(c, r, range, local);
 }
 
-void deadlock_resolve(struct belay_core *c, uint32_t r)
+void deadlock_resolve(struct belay_core *c, uint32_t r, bool local)
 {
 	struct resource *res = resource_at(c, r);
 	uint64_t judged = 0;
 	bool again = true;
 
 	while (again) {
-		uint32_t count = queue_collect(c, res, range_of(0, BELAY_OFFSET_MAX), false);
+		uint32_t count = queue_collect(c, res, range_of(0, BELAY_OFFSET_MAX), local);
 
 		again = false;
 		for (uint32_t k = 0; k < count && !again; k++) {

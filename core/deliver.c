@@ -51,45 +51,88 @@ static void grant_now(struct belay_core *c, uint32_t i)
 	uint32_t r = request_at(c, i)->resource, owner = request_at(c, i)->owner;
 
 	stable_duty(c, c->from, c->place);
-	queue_granted(c, r, owner, request_grant(c, i), range);
+	queue_granted(c, r, owner, request_grant(c, i, false), range, false);
 }
 
-/* The same node again and again: it may ask to own the resource. */
-static void count_user(struct belay_core *c, uint32_t r)
+/* By its own delegation: the others need not know. */
+static void leave_to_sender(struct belay_core *c, uint32_t i)
 {
-	struct resource *res = resource_at(c, r);
-	struct belay_op op = { .type = BELAY_OP_CLAIM, .key = res->key, .epoch = res->epoch };
+	if (request_at(c, i)->own)
+		request_run(c, i);
+	else
+		index_request_free(c, i);
+}
 
-	resource_hash_out(c, res);
-	if (res->user != c->from)
-		res->streak = 0;
-	res->user = (uint8_t)c->from;
-	res->streak++;
-	resource_hash_in(c, res);
-	/* One at a time, and only what fits into this node's share. */
-	if (c->from == c->self && res->waiting == 0 && c->claim_seq == 0 &&
-	    res->streak % (c->config.claim_streak << res->backoff) == 0 &&
-	    c->locks.count - c->locks_replicated + res->locks <= table_share(c)) {
-		core_send(c, &op, false, 0, 0, 0);
-		c->claim_seq = c->sent_seq;
+struct sticking {
+	const struct belay_core *core;
+	struct belay_range range;
+	uint32_t node;
+};
+
+static bool sticks_out(void *context, uint32_t lock)
+{
+	const struct sticking *s = context;
+	const struct lock *l = lock_at(s->core, lock);
+
+	return owner_at(s->core, l->owner)->node == s->node &&
+	       !within(range_of(l->start, l->end), s->range.start, s->range.end);
+}
+
+/* Does the node wait for a part of the range? */
+static bool awaits(struct belay_core *c, uint32_t r, struct belay_range range, uint32_t node)
+{
+	uint32_t count = queue_collect(c, resource_at(c, r), range, false);
+
+	for (uint32_t k = 0; k < count; k++)
+		if (owner_at(c, request_at(c, c->scratch[k])->owner)->node == node)
+			return true;
+	return false;
+}
+
+/* One more reader, where others read already by delegation: so may it. */
+static bool join_readers(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	uint32_t r = q->resource, d;
+	const struct resource *res = resource_at(c, r);
+	struct belay_range range = range_of(q->start, q->end);
+
+	for (d = res->delegations; d != 0; d = delegation_at(c, d)->next) {
+		const struct delegation *e = delegation_at(c, d);
+
+		if (within(range, e->start, e->end) && !e->recalled)
+			break;
 	}
+	if (q->mode != BELAY_MODE_SH || d == 0)
+		return false;
+	range = range_of(delegation_at(c, d)->start, delegation_at(c, d)->end);
+	for (d = delegation_any(c, res, range, 0); d != 0; d = delegation_any(c, res, range, d))
+		if (delegation_at(c, d)->node == c->from ||
+		    delegation_at(c, d)->mode == BELAY_MODE_EX)
+			return false;
+	if (awaits(c, r, range, c->from) ||
+	    table_each(c, res, range, sticks_out, &(struct sticking){ c, range, c->from }) ||
+	    delegation_begin(c, r, c->from, range, BELAY_MODE_SH) == 0)
+		return false;
+	stable_duty(c, c->from, c->place);
+	leave_to_sender(c, i);
+	return true;
 }
 
 static void arbitrate(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
-	struct resource *res = resource_at(c, q->resource);
 	struct belay_action flush = { .type = BELAY_ACTION_FLUSH };
 	struct blocker b = queue_blocker(c, i);
 
-	if (!q->test && !table_room(c, res, q->owner, 2)) {
+	if (!q->test && !table_room(c, q->owner, 2, true)) {
 		decide(c, i, -ENOLCK);
 		return;
 	}
-	if (b.lock == 0 && b.request == 0) {
+	if (!blocked(&b)) {
 		if (q->test)
 			decide(c, i, 0);
-		else
+		else if (!join_readers(c, i))
 			grant_now(c, i);
 		return;
 	}
@@ -109,55 +152,89 @@ static void arbitrate(struct belay_core *c, uint32_t i)
 	}
 }
 
-static void meet_owner(struct belay_core *c, uint32_t i)
+/* A test that one node alone can answer. */
+static bool answerable(const struct belay_core *c, const struct request *q, uint32_t d)
+{
+	const struct delegation *e = delegation_at(c, d);
+	struct belay_range range = range_of(q->start, q->end);
+
+	return q->test && e->mode == BELAY_MODE_EX && !e->recalled &&
+	       within(range, e->start, e->end) &&
+	       delegation_any(c, resource_at(c, q->resource), range, d) == 0;
+}
+
+/* Sticky: a recall ends by RELINQ or the delegate's end, never because the request that
+ * caused it went away. */
+static void recall_all(struct belay_core *c, uint32_t r, uint32_t node, struct belay_range range,
+		       enum belay_mode mode)
+{
+	uint32_t d = 0;
+
+	/* Changing one puts it into the list anew, where it was. */
+	while ((d = delegation_conflict(c, resource_at(c, r), node, range, mode, d)) != 0)
+		delegation_recalled(c, d, true);
+	while ((d = delegation_conflict(c, resource_at(c, r), node, range, mode, d)) != 0)
+		if (delegation_own(c, delegation_at(c, d)))
+			recall_begin(c, d);
+}
+
+static void meet_delegates(struct belay_core *c, uint32_t i, uint32_t d)
 {
 	struct request *q = request_at(c, i);
-	uint32_t r = q->resource;
-	struct resource *res = resource_at(c, r);
-	bool ours = resource_authority(c, res);
+	struct belay_range range = range_of(q->start, q->end);
 
 	if (c->waiters_replicated >= c->config.limits.waiters_max) {
 		decide(c, i, -ENOLCK);
 		return;
 	}
 	queue_add(c, i, c->place, false);
-	if (q->test) {
-		if (ours)
+	if (answerable(c, q, d)) {
+		if (delegation_own(c, delegation_at(c, d)))
 			queue_answer(c, i);
 		else
 			queue_confirm(c, i);
 		return;
 	}
-	/* Sticky: a recall ends by RELINQ or the owner's end, never because the
-	 * request that caused it went away. */
-	if (res->state == BELAY_STATE_OWNED) {
-		resource_hash_out(c, res);
-		res->state = BELAY_STATE_RECALL;
-		resource_hash_in(c, res);
-		c->stats.recalls++;
-	}
 	if (!q->wait)
 		queue_confirm(c, i);
-	if (ours)
-		resource_recall(c, r);
+	recall_all(c, q->resource, owner_at(c, q->owner)->node, range, (enum belay_mode)q->mode);
 }
 
 static void first_touch(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
-	uint32_t r = q->resource;
 
 	if (q->test) {
 		decide(c, i, 0);
-	} else if (c->resources_replicated >= c->config.limits.resources_max) {
+	} else if (!resource_known(c, q->resource)) {
 		decide(c, i, -ENOLCK);
-	} else {
-		resource_own(c, r, c->from);
+	} else if (delegation_begin(c, q->resource, c->from, range_of(0, BELAY_OFFSET_MAX),
+				    BELAY_MODE_EX) != 0) {
 		stable_duty(c, c->from, c->place);
-		if (q->own)
-			request_run(c, i);
-		else
-			index_request_free(c, i);
+		leave_to_sender(c, i);
+	} else {
+		arbitrate(c, i);
+	}
+}
+
+/* Where in the order's view of the resource the request belongs. */
+static void place(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	const struct resource *res = resource_at(c, q->resource);
+	struct belay_range range = range_of(q->start, q->end);
+	enum belay_mode mode = (enum belay_mode)q->mode;
+	uint32_t d = delegation_covering(c, res, c->from, range, mode);
+
+	if (!res->known) {
+		first_touch(c, i);
+	} else if (d != 0 && !delegation_at(c, d)->recalled) {
+		leave_to_sender(c, i); /* sent before the sender knew that it is its own affair */
+	} else if ((d = delegation_conflict(c, res, c->from, range, mode, 0)) != 0) {
+		meet_delegates(c, i, d);
+	} else {
+		claim_count(c, q->resource, i);
+		arbitrate(c, i);
 	}
 }
 
@@ -179,18 +256,7 @@ static void on_req(struct belay_core *c, const struct belay_op *op, const struct
 		return;
 	}
 	res->pins++; /* it outlives the request */
-	if (!op->test && res->state == BELAY_STATE_ARB)
-		count_user(c, r);
-	if (res->state == BELAY_STATE_UNOWNED)
-		first_touch(c, i);
-	else if (res->state == BELAY_STATE_ARB)
-		arbitrate(c, i);
-	else if (res->state != BELAY_STATE_OWNED || res->owner != c->from)
-		meet_owner(c, i);
-	else if (sent != NULL)
-		request_run(c, i); /* sent before this node knew that it owns it */
-	else
-		index_request_free(c, i);
+	place(c, i);
 	if (sent != NULL && local_at(c, res->local)->inflight == 0)
 		request_back(c, r);
 	res->pins--;
@@ -202,7 +268,8 @@ static void on_req(struct belay_core *c, const struct belay_op *op, const struct
 static bool waits_on(const struct belay_core *c, uint32_t owner, uint32_t r)
 {
 	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next)
-		if (request_at(c, i)->resource == r && request_at(c, i)->queue != 0)
+		if (request_at(c, i)->resource == r && request_at(c, i)->queue != 0 &&
+		    !request_at(c, i)->local)
 			return true;
 	return false;
 }
@@ -213,20 +280,20 @@ static void on_rel(struct belay_core *c, const struct belay_op *op)
 	struct belay_owner id = op->owner;
 	bool waits = false;
 
-	/* While the sender owned it, the release took effect when it was sent. */
-	if (r == 0 || resource_at(c, r)->state != BELAY_STATE_ARB)
+	/* In the sender's delegations the release took effect when it was sent. */
+	if (r == 0 || !resource_at(c, r)->known)
 		return;
 	id.node = c->node[c->from].id;
 	o = index_owner(c, &id, false);
 	if (o != 0) {
-		(void)table_clear(c, r, o, op->range);
+		(void)table_clear(c, r, o, op->range, SIGHT_REPLICATED);
 		waits = waits_on(c, o, r);
 		index_owner_release(c, o);
 	}
-	queue_scan(c, r, op->range);
+	queue_scan(c, r, op->range, false);
 	/* What the owner's lock kept back may stand before the owner's own waits now. */
 	if (waits)
-		deadlock_resolve(c, r);
+		deadlock_resolve(c, r, false);
 	resource_touch(c, r);
 }
 
@@ -245,9 +312,11 @@ static void on_cancel(struct belay_core *c, const struct belay_op *op)
 	range = range_of(q->start, q->end);
 	resource_at(c, r)->pins++;
 	queue_drop(c, i);
+	if (q->own && q->weakens)
+		q->stable_at = c->node[c->self].seq;
 	request_finish(c, i, -EINTR);
 	resource_at(c, r)->pins--;
-	queue_scan(c, r, range);
+	queue_scan(c, r, range, false);
 	index_resource_release(c, r);
 }
 
@@ -273,42 +342,43 @@ static void on_busy(struct belay_core *c, const struct belay_op *op)
 	queue_drop(c, i);
 	request_finish(c, i, q->test ? 0 : -EAGAIN);
 	resource_at(c, r)->pins--;
-	queue_scan(c, r, range);
+	queue_scan(c, r, range, false);
 	index_resource_release(c, r);
 }
 
-/* The resource that the sender owns and is giving up, or 0. */
+/* The sender's delegation that it is giving up a part of, or 0. */
 static uint32_t given_up(struct belay_core *c, const struct belay_op *op)
 {
 	uint32_t r = index_resource(c, &op->key, false);
-	const struct resource *res;
 
-	if (r == 0)
-		return 0;
-	res = resource_at(c, r);
-	if ((res->state != BELAY_STATE_OWNED && res->state != BELAY_STATE_RECALL) ||
-	    res->owner != c->from)
-		return 0;
-	return r;
+	return r == 0 ? 0 : delegation_covering(c, resource_at(c, r), c->from, op->range,
+						BELAY_MODE_SH);
 }
 
 static void on_held(struct belay_core *c, const struct belay_op *op)
 {
-	uint32_t r = given_up(c, op), o, l;
+	uint32_t d = given_up(c, op), r, o, l;
 	struct belay_owner id = op->owner;
 
-	if (r == 0)
+	if (d == 0)
 		return;
+	r = delegation_at(c, d)->resource;
 	id.node = c->node[c->from].id;
 	o = index_owner(c, &id, true);
 	if (o == 0) {
 		full(c);
 		return;
 	}
-	/* The owner has it already; the others take it in. */
-	if (c->from != c->self)
-		(void)table_set(c, r, o, op->range, op->mode);
-	l = table_first(c, resource_at(c, r), o, op->range.start);
+	if (c->from == c->self) {
+		/* The delegate has it already; the others take it in. */
+		l = table_first(c, resource_at(c, r), o, op->range.start);
+	} else if (table_blocks(c, resource_at(c, r), o, op->range, BELAY_MODE_EX, SIGHT_ALL) ||
+		   table_conflict(c, resource_at(c, r), op->range, op->mode, o) != 0) {
+		c->stats.ops_dropped++;
+		l = 0;
+	} else {
+		l = table_add(c, r, o, op->range, op->mode, false);
+	}
 	if (l != 0)
 		lock_at(c, l)->staged = true;
 	index_owner_release(c, o);
@@ -316,71 +386,123 @@ static void on_held(struct belay_core *c, const struct belay_op *op)
 
 static void on_waiting(struct belay_core *c, const struct belay_op *op)
 {
-	uint32_t r = given_up(c, op), i;
+	uint32_t d = given_up(c, op), i;
 
-	if (r == 0)
+	if (d == 0)
 		return;
 	if (c->from == c->self) {
 		i = index_request(c, c->self, op->request);
 		if (i == 0 || request_at(c, i)->queue == 0)
 			return;
 		queue_drop(c, i);
-	} else if ((i = request_of(c, op, r)) == 0) {
+	} else if ((i = request_of(c, op, delegation_at(c, d)->resource)) == 0) {
 		return;
 	}
 	queue_add(c, i, c->place, false);
 }
 
+struct publishing {
+	struct belay_core *core;
+	uint32_t count;
+};
+
+static bool publish(void *context, uint32_t lock)
+{
+	struct publishing *p = context;
+	const struct lock *l = lock_at(p->core, lock);
+
+	if (!l->replicated && owner_at(p->core, l->owner)->node == p->core->from)
+		p->core->lock_scratch[p->count++] = lock;
+	return false;
+}
+
+/* What was private to the sender, or staged by it, is everybody's from here on. */
+static void publish_locks(struct belay_core *c, uint32_t r, struct belay_range range)
+{
+	struct publishing p = { c, 0 };
+
+	(void)table_each(c, resource_at(c, r), range, publish, &p);
+	for (uint32_t k = 0; k < p.count; k++)
+		table_publish(c, c->lock_scratch[k], true);
+}
+
+/*
+ * A delegation has become smaller, or weaker, and what met it before may do so no
+ * more: its own node's requests that it covers are its own affair again; the first one that it
+ * is in the way of recalls it anew.
+ */
+static void meet_again(struct belay_core *c, uint32_t d)
+{
+	const struct delegation *e = delegation_at(c, d);
+	uint32_t r = e->resource, count, k = 0;
+
+	do {
+		count = queue_collect(c, resource_at(c, r), range_of(e->start, e->end), false);
+		for (k = 0; k < count; k++) {
+			uint32_t i = c->scratch[k];
+			const struct request *q = request_at(c, i);
+			struct belay_range range = range_of(q->start, q->end);
+			uint32_t node = owner_at(c, q->owner)->node;
+
+			if (node == e->node && within(range, e->start, e->end) &&
+			    e->mode >= q->mode) {
+				queue_drop(c, i);
+				leave_to_sender(c, i);
+				break; /* that may have used the scratch */
+			}
+			if (node == e->node || conflicting(e->mode, q->mode)) {
+				recall_all(c, r, node, range, (enum belay_mode)q->mode);
+				return;
+			}
+		}
+	} while (k < count);
+}
+
+static bool ends_rightly(const struct delegation *d, const struct belay_op *op)
+{
+	if (d->epoch != op->epoch)
+		return false; /* of a delegation that is over */
+	if (op->keep)
+		return op->range.start == d->start && op->range.end == d->end;
+	return op->range.start == d->start || op->range.end == d->end;
+}
+
 static void on_relinq(struct belay_core *c, const struct belay_op *op)
 {
-	uint32_t r = given_up(c, op);
+	uint32_t d = given_up(c, op), r;
 	struct resource *res;
+	bool part;
 
-	if (r == 0 || resource_at(c, r)->epoch != op->epoch)
-		return; /* of an ownership that is over */
+	if (d == 0 || !ends_rightly(delegation_at(c, d), op))
+		return;
+	r = delegation_at(c, d)->resource;
 	res = resource_at(c, r);
 	/* The largest is not to be believed: the clock would begin anew. */
 	if (op->token >= c->token && op->token < UINT64_MAX)
 		c->token = op->token + 1;
-	if (res->locks == 0 && res->waiting == 0) {
-		resource_forget(c, r);
-		return;
+	res->pins++;
+	part = op->keep || op->range.start != delegation_at(c, d)->start ||
+	       op->range.end != delegation_at(c, d)->end;
+	if (op->keep) {
+		delegation_weaken(c, d);
+	} else {
+		claim_lost(c, r, delegation_at(c, d)->epoch);
+		publish_locks(c, r, op->range);
+		delegation_end(c, d, op->range);
 	}
-	resource_arbitrate(c, r);
 	request_settle(c);
-	queue_scan(c, r, range_of(0, BELAY_OFFSET_MAX));
-	deadlock_resolve(c, r);
-}
-
-static bool foreign(const struct belay_core *c, uint32_t i, uint32_t node)
-{
-	const struct lock *l;
-
-	if (i == 0)
-		return false;
-	l = lock_at(c, i);
-	return owner_at(c, l->owner)->node != node || foreign(c, l->by_owner.left, node) ||
-	       foreign(c, l->by_owner.right, node);
-}
-
-static void on_claim(struct belay_core *c, const struct belay_op *op)
-{
-	uint32_t r = index_resource(c, &op->key, false);
-	const struct resource *res;
-
-	if (c->from == c->self)
-		c->claim_seq = 0;
-	if (r == 0)
-		return;
-	res = resource_at(c, r);
-	if (res->state != BELAY_STATE_ARB || res->epoch != op->epoch || res->waiting != 0 ||
-	    res->user != c->from || res->streak < c->config.claim_streak << res->backoff ||
-	    res->locks > c->config.limits.locks_max / 4 / c->node_count ||
-	    foreign(c, res->by_owner, c->from))
-		return;
-	c->stats.claims++;
-	resource_own(c, r, c->from);
-	stable_duty(c, c->from, c->place);
+	if (part)
+		meet_again(c, d);
+	/* All of it: what is known now may let others of the same owners pass elsewhere. */
+	queue_scan(c, r, range_of(0, BELAY_OFFSET_MAX), false);
+	deadlock_resolve(c, r, false);
+	if (part && !op->keep)
+		claim_yielded(c, r, op->range);
+	res->pins--;
+	if (res->locks == 0 && res->waiting == 0 && res->delegations == 0)
+		resource_forget(c, r);
+	else
+		resource_touch(c, r);
 }
 
 static void on_idle(struct belay_core *c, const struct belay_op *op)
@@ -391,7 +513,7 @@ static void on_idle(struct belay_core *c, const struct belay_op *op)
 	if (r == 0)
 		return;
 	res = resource_at(c, r);
-	if (res->state == BELAY_STATE_ARB && res->epoch == op->epoch && res->locks == 0 &&
+	if (res->known && res->delegations == 0 && res->epoch == op->epoch && res->locks == 0 &&
 	    res->waiting == 0)
 		resource_forget(c, r);
 }
@@ -402,7 +524,7 @@ static void on_client_gone(struct belay_core *c, const struct belay_op *op)
 
 	if (cl != 0)
 		(void)client_release(c, cl, true);
-	(void)queue_scan_run(c);
+	(void)queue_scan_run(c, false);
 }
 
 /* One's own op comes back: what it was sent for. False: nothing to do here. */
@@ -452,7 +574,7 @@ void deliver_op(struct belay_core *c, const struct belay_op *op)
 		on_relinq(c, op);
 		break;
 	case BELAY_OP_CLAIM:
-		on_claim(c, op);
+		claim_op(c, op);
 		break;
 	case BELAY_OP_IDLE:
 		on_idle(c, op);

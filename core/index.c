@@ -81,11 +81,13 @@ static uint32_t client_make(struct belay_core *c, uint32_t node, uint32_t id)
 	return i;
 }
 
-static void client_free(struct belay_core *c, uint32_t i)
+void index_client_release(struct belay_core *c, uint32_t i)
 {
 	struct client *cl = client_at(c, i);
 	uint32_t *at = client_bucket(c, cl->node, cl->id);
 
+	if (cl->owners != 0 || cl->loans != 0)
+		return;
 	while (*at != i)
 		at = &client_at(c, *at)->hash_next;
 	*at = cl->hash_next;
@@ -166,8 +168,7 @@ void index_owner_release(struct belay_core *c, uint32_t i)
 		client_at(c, o->client)->owners = o->client_next;
 	if (o->client_next != 0)
 		owner_at(c, o->client_next)->client_prev = o->client_prev;
-	if (client_at(c, o->client)->owners == 0)
-		client_free(c, o->client);
+	index_client_release(c, o->client);
 	o->id.node = 0;
 	pool_put(&c->owners, i);
 }
@@ -203,7 +204,7 @@ void index_resource_release(struct belay_core *c, uint32_t i)
 	struct resource *r = resource_at(c, i);
 	uint32_t *at;
 
-	if (r->state != BELAY_STATE_UNOWNED || r->pins != 0 || r->waiting != 0 || r->scan)
+	if (r->known || r->pins != 0 || r->waiting != 0 || r->scan)
 		return;
 	if (r->local != 0) {
 		if (local_at(c, r->local)->inflight != 0)
@@ -217,7 +218,7 @@ void index_resource_release(struct belay_core *c, uint32_t i)
 		at = &resource_at(c, *at)->hash_next;
 	*at = r->hash_next;
 	c->stats.resources[BELAY_STATE_UNOWNED]--;
-	r->state = BELAY_STATE_COUNT; /* walks over the pool know it by that */
+	r->gone = true; /* walks over the pool know it by that */
 	pool_put(&c->resources, i);
 }
 

@@ -6,12 +6,19 @@ static void describe(const struct belay_core *c, uint32_t r, uint32_t owner,
 		     struct belay_lock_info *info)
 {
 	const struct resource *res = resource_at(c, r);
+	uint32_t i = delegation_any(c, res, info->range, 0);
 
 	info->key = res->key;
-	info->state = (enum belay_state)res->state;
-	if (res->state == BELAY_STATE_OWNED || res->state == BELAY_STATE_RECALL)
-		info->owner_node = c->node[res->owner].id;
 	info->owner = owner_at(c, owner)->id;
+	info->state = res->known ? BELAY_STATE_ARB : BELAY_STATE_UNOWNED;
+	if (i != 0) {
+		const struct delegation *d = delegation_at(c, i);
+
+		info->state = d->mode == BELAY_MODE_SH ? BELAY_STATE_SHARED :
+			      d->recalled ? BELAY_STATE_RECALL : BELAY_STATE_OWNED;
+		if (d->mode == BELAY_MODE_EX)
+			info->owner_node = c->node[d->node].id;
+	}
 }
 
 static bool lock_info(const struct belay_core *c, uint32_t i, struct belay_lock_info *info)
@@ -121,10 +128,13 @@ static void check_locks(const struct belay_core *c, uint32_t r)
 				      (enum belay_mode)l->mode, l->owner) == 0);
 		assert(table_first(c, res, l->owner, l->start) == i);
 		assert(table_first(c, res, l->owner, l->end) == i);
-		if (res->state == BELAY_STATE_ARB)
-			assert(!l->staged);
-		else
-			assert(owner_at(c, l->owner)->node == res->owner);
+		assert(!(l->staged && l->replicated));
+		if (!l->replicated) {
+			/* Private and staged locks lie within a delegation of their node. */
+			assert(delegation_covering(c, res, owner_at(c, l->owner)->node,
+						   range_of(l->start, l->end),
+						   (enum belay_mode)l->mode) != 0);
+		}
 	}
 	assert(seen == res->locks);
 }
@@ -143,9 +153,9 @@ static void check_queue(const struct belay_core *c, uint32_t r)
 			continue;
 		seen++;
 		b = queue_blocker(c, i);
-		if ((res->state == BELAY_STATE_ARB && !q->local) ||
-		    (q->local && resource_authority(c, res)))
-			assert(b.lock != 0 || b.request != 0);
+		if (!q->local || delegation_authority(c, res, range_of(q->start, q->end),
+						      (enum belay_mode)q->mode) != 0)
+			assert(blocked(&b));
 	}
 	assert(seen == res->waiting);
 }
@@ -157,12 +167,12 @@ void belay_core_check(const struct belay_core *c)
 	for (uint32_t i = 1; i < c->resources.fresh; i++) {
 		const struct resource *r = resource_at(c, i);
 
-		if (r->state == BELAY_STATE_COUNT)
+		if (r->gone)
 			continue;
 		assert(!r->scan);
-		replicated += r->state != BELAY_STATE_UNOWNED;
-		if (r->state == BELAY_STATE_UNOWNED)
-			assert(r->locks == 0 && r->waiting == 0);
+		replicated += r->known;
+		if (!r->known)
+			assert(r->locks == 0 && r->waiting == 0 && r->delegations == 0);
 		if (c->stale || c->loading)
 			continue;
 		check_locks(c, i);

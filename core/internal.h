@@ -4,10 +4,13 @@
  * and name each other by index, 0 for none.
  *
  *   node ── client ── owner ── lock ──┐
- *                        └── request ─┴── resource ── local (this node's part)
+ *     │        │         └── request ─┼── resource ── local (this node's part)
+ *     │        └──────────── loan ────┤
+ *     └───────────────── delegation ──┘
  *
  * A lock or request counts as replicated when every synced node has it: locks
- * while their resource is ARB, requests once they are queued by an ordered op.
+ * outside of delegations, requests once they are queued by an ordered op. What
+ * is decided for all nodes rests on what is replicated only.
  */
 #ifndef BELAY_CORE_INTERNAL_H
 #define BELAY_CORE_INTERNAL_H
@@ -23,12 +26,13 @@
 #define LOCAL_WAIT_US 200000u	/* I7: longer local waits become replicated */
 #define ASK_MIN_US 2000u	/* S5: not stable after this: ask */
 #define BACKOFF_MAX 7u		/* claim_streak << 7 */
-#define QUIET_PLACES 65536u	/* an ownership that lasted longer was worth it */
+#define QUIET_PLACES 65536u	/* a delegation that lasted longer was worth it */
 #define SPARE 64u		/* places for what is only there to be refused */
 #define SENT_SPARE 65536u	/* releases on their way need no lock or request to exist */
 #define DEADLOCK_EDGES 10000u	/* search no further: no deadlock is reported then */
-/* What a dead owner may have issued unseen: four hours at a million a second. */
+/* What a dead node may have issued unseen: it reports earlier than after half as many. */
 #define TOKEN_UNSEEN (UINT64_C(1) << 34)
+#define TOKENS_PRIVATE (TOKEN_UNSEEN / 2)
 #define TOKENS_PER_US 4295u	/* token_base is in 2^32 a second */
 
 /* A held lock. */
@@ -39,6 +43,7 @@ struct lock {
 	uint32_t owner, resource;
 	uint32_t owner_prev, owner_next;
 	uint8_t mode;
+	bool replicated;		/* else private to this node, or */
 	bool staged;			/* its HELD was delivered, the RELINQ not yet */
 };
 
@@ -63,12 +68,14 @@ struct request {
 	uint8_t state;
 	uint8_t mode;
 	bool wait, test;
+	bool lend;			/* its client could take a loan */
+	bool weakens;			/* its owner held more: others may go ahead when it is granted */
 	bool own;			/* of this node */
 	bool local;			/* queued on this node only, by its own authority */
 	bool cancelled;			/* CANCEL is on the way */
 	bool orphan;			/* client is gone, CLIENT_GONE on the way */
 	bool confirmed;			/* this node has sent its BUSY */
-	bool by_authority;		/* granted from an owned resource (S4) */
+	bool by_authority;		/* granted under this node's delegation (S4) */
 	bool held;			/* test: answer */
 	int result;
 	uint64_t cookie;
@@ -101,7 +108,7 @@ struct client {
 	uint32_t node, id;
 	uint32_t hash_next;
 	uint32_t node_prev, node_next;
-	uint32_t owners;
+	uint32_t owners, loans;
 };
 
 struct resource {
@@ -111,31 +118,80 @@ struct resource {
 	uint32_t waiters;		/* tree of queued requests */
 	uint32_t locks, waiting;	/* how many */
 	uint32_t tries;			/* of the waiting: parked tries and tests */
-	uint64_t epoch;			/* place at which the present ownership began */
-	uint8_t state;
-	uint8_t owner;			/* OWNED, RECALL: node index */
-	uint8_t user;			/* node index of the last ordered request ... */
-	uint8_t backoff;
-	uint32_t streak;		/* ... and how many in a row */
+	uint64_t epoch;			/* place at which it last changed hands */
+	uint32_t delegations;		/* list by start, then node */
+	bool known;			/* replicated: used by some node */
+	bool scan;
+	bool gone;			/* the pool's item is not in use */
+	uint8_t state;			/* as counted in the statistics */
 	uint32_t local;
 	uint32_t pins;			/* own requests that name it */
 	uint32_t idle_prev, idle_next;	/* unused since, oldest first */
 	uint32_t idle_ms;
 	uint32_t scan_next;		/* chain of resources whose queue shall be scanned */
-	bool scan;
+};
+
+/* One node's right to grant on a range: all modes (EX), or SH only beside other nodes' (SH). */
+struct delegation {
+	uint64_t start, end;
+	uint64_t epoch;			/* place at which it began */
+	uint32_t resource, next;
+	uint8_t node, mode;
+	bool recalled;			/* a request has met it */
+	/* Of this node's own: */
+	bool giving;			/* a RELINQ of [give] is on its way: no authority there ... */
+	bool keeping;			/* ... for writing, for it only makes it SH */
+	bool gathering;			/* loans are on their way back first */
+	bool used, used_ex;		/* since it began, in [hull] */
+	struct belay_range give, hull;
+	uint64_t authority_at;		/* own op whose stability makes the authority sure */
+	uint64_t since_us;		/* authority began */
+	uint64_t token, token_began;	/* last one given under it, and first */
+	uint64_t due_us;		/* relinquish then; 0: not asked */
+	uint32_t due_prev, due_next;
+};
+
+/* A range within one of this node's delegations that a client decides about by itself. */
+struct loan {
+	uint64_t start, end;
+	uint64_t token, since_us;
+	uint32_t resource, client;
+	uint32_t next;			/* of the resource */
+	uint32_t client_prev, client_next;
+	uint32_t room;
+	uint8_t mode;
+	bool recalled;
+};
+
+#define USES_MAX 4u
+
+/* What one client of this node has lately used of a resource: for whom to lend what. */
+struct use {
+	uint32_t client;		/* its id; 0: none */
+	uint32_t count;			/* its requests */
+	struct belay_range hull;
+	bool ex;
+	uint64_t at_us;
+};
+
+/* What a node that asks for a range to be delegated has seen while it was not. */
+struct claim {
+	uint32_t streak;		/* own requests since the last one of another node */
+	uint32_t count;			/* own requests since hulls last met */
+	uint32_t readers;		/* requests for reading since the last one for writing */
+	uint8_t backoff;		/* log2 of what the streak must be a multiple of */
+	struct belay_range hull;	/* of own requests */
+	uint64_t below, above;		/* nearest requests of others; 0, OFFSET_MAX: none */
+	bool others_below, others_above;
 };
 
 /* This node's part in a resource that it uses. */
 struct local {
 	uint32_t inflight;		/* own REQs on the way */
-	bool relinquished;		/* RELINQ is on the way: no authority any more */
-	bool used;			/* since authority began */
+	uint32_t loans;
 	struct list back;		/* requests held back */
-	uint64_t authority_at;		/* own op whose stability makes the authority sure */
-	uint64_t since_us;		/* authority began */
-	uint64_t token;			/* last one given under it */
-	uint64_t due_us;		/* relinquish then; 0: not asked */
-	uint32_t due_prev, due_next;
+	struct claim claim;
+	struct use use[USES_MAX];
 };
 
 /* An own op on the way, as far as its delivery matters here. */
@@ -201,6 +257,8 @@ struct belay_core {
 	uint64_t now_us, first_us;
 	uint64_t deadline_us;
 	uint64_t claim_seq;			/* own CLAIM on its way; 0: none */
+	uint32_t room_lent;			/* locks that loans may hold */
+	uint64_t loan_check_us;
 	uint32_t own_requests;
 	uint32_t next_request;
 	uint64_t next_local_queue;
@@ -219,13 +277,14 @@ struct belay_core {
 	uint32_t sent_head, sent_tail;
 	struct digest_place digests[DIGEST_KEPT];
 
-	struct pool locks, requests, owners, clients, resources, locals, sents;
+	struct pool locks, requests, owners, clients, resources, locals, sents, delegations, loans;
 	uint32_t *resource_hash, *owner_hash, *client_hash, *request_hash;
 	uint32_t resource_mask, owner_mask, client_mask, request_mask;
 	uint32_t scan_head;
 	uint32_t *scratch;			/* as many as requests: a queue in order */
-	uint32_t *stack;			/* likewise: search for deadlocks */
+	uint32_t *stack;			/* likewise: search for deadlocks, and for what can be lent */
 	uint32_t *order;			/* likewise: resources in order */
+	uint32_t *lock_scratch;			/* as many as locks: those about to change */
 	uint32_t *load_owner, *load_resource;	/* numbers of a snapshot -> indices */
 
 	const struct belay_actions *out;	/* during a step */
@@ -257,6 +316,16 @@ static inline struct resource *resource_at(const struct belay_core *c, uint32_t 
 	return pool_at(&c->resources, i);
 }
 
+static inline struct delegation *delegation_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->delegations, i);
+}
+
+static inline struct loan *loan_at(const struct belay_core *c, uint32_t i)
+{
+	return pool_at(&c->loans, i);
+}
+
 static inline struct local *local_at(const struct belay_core *c, uint32_t i)
 {
 	return pool_at(&c->locals, i);
@@ -282,6 +351,11 @@ static inline bool overlapping(uint64_t a_start, uint64_t a_end, struct belay_ra
 	return a_start <= r.end && r.start <= a_end;
 }
 
+static inline bool within(struct belay_range r, uint64_t start, uint64_t end)
+{
+	return r.start >= start && r.end <= end;
+}
+
 /* core.c */
 void core_emit(struct belay_core *c, const struct belay_action *a);
 /* Send an op; for those whose own delivery matters, @resource, @request and @owner say of what. */
@@ -302,6 +376,7 @@ uint32_t index_node(const struct belay_core *c, uint32_t id);	/* node_count if u
 uint32_t index_owner(struct belay_core *c, const struct belay_owner *id, bool make);
 void index_owner_release(struct belay_core *c, uint32_t o);	/* frees it when nothing is left */
 uint32_t index_client(const struct belay_core *c, uint32_t node, uint32_t id);
+void index_client_release(struct belay_core *c, uint32_t client);	/* likewise */
 uint32_t index_resource(struct belay_core *c, const struct belay_key *key, bool make);
 void index_resource_release(struct belay_core *c, uint32_t r);
 uint32_t index_request_new(struct belay_core *c, uint32_t resource, uint32_t owner, uint32_t number);
@@ -313,6 +388,14 @@ void list_sort_in(struct belay_core *c, struct list *l, uint32_t q);
 void list_drop(struct belay_core *c, struct list *l, uint32_t q);
 
 /* table.c: the locks held on a resource */
+
+/* Which locks count: what is decided for all must not see what only this node knows. */
+enum sight {
+	SIGHT_REPLICATED,
+	SIGHT_PRIVATE,
+	SIGHT_ALL,
+};
+
 /* First lock by (start, owner) that another owner than @owner holds in conflict; 0: none. */
 uint32_t table_conflict(const struct belay_core *c, const struct resource *r,
 			struct belay_range range, enum belay_mode mode, uint32_t owner);
@@ -322,49 +405,63 @@ bool table_each_conflict(const struct belay_core *c, const struct resource *r,
 			 bool (*each)(void *context, uint32_t lock), void *context);
 /* Does @owner hold a lock in [range] that conflicts with @mode? */
 bool table_blocks(const struct belay_core *c, const struct resource *r, uint32_t owner,
-		  struct belay_range range, enum belay_mode mode);
+		  struct belay_range range, enum belay_mode mode, enum sight sight);
 /* Does @owner hold all of the range at least as strongly as @mode? */
 bool table_covers(const struct belay_core *c, const struct resource *r, uint32_t owner,
-		  struct belay_range range, enum belay_mode mode);
+		  struct belay_range range, enum belay_mode mode, enum sight sight);
 /* First lock of @owner that ends at @at or later; 0: none. */
 uint32_t table_first(const struct belay_core *c, const struct resource *r, uint32_t owner,
 		     uint64_t at);
-/* May this owner's locks grow by @more here? Same answer on every replica. */
-bool table_room(const struct belay_core *c, const struct resource *r, uint32_t owner, uint32_t more);
+/* May this owner's locks, replicated ones or private ones, grow by @more? The former alike
+ * on every replica. */
+bool table_room(const struct belay_core *c, uint32_t owner, uint32_t more, bool replicated);
 /* How many private locks this node may have. */
 uint32_t table_share(const struct belay_core *c);
-/* Overwrite the range by a lock. Returns whether anything held became weaker. */
+/* And how many it has, with those that loans may hold. */
+uint32_t table_private(const struct belay_core *c);
+/*
+ * Overwrite the range by a lock: a replicated one, or a private one, which merges with none
+ * beyond @bounds (the delegation). Returns whether anything held became weaker.
+ */
 bool table_set(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
-	       enum belay_mode mode);
-/* Release the range. Returns whether anything was held there. */
-bool table_clear(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
+	       enum belay_mode mode, bool replicated, struct belay_range bounds);
+/* Release what can be seen in the range. Returns whether anything was held there. */
+bool table_clear(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
+		 enum sight sight);
 uint32_t table_add(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
-		   enum belay_mode mode);
+		   enum belay_mode mode, bool replicated);
 void table_remove(struct belay_core *c, uint32_t lock);
-/* All locks of the resource become replicated, or cease to be. */
-void table_publish(struct belay_core *c, struct resource *r, bool replicated);
-uint32_t table_any(const struct resource *r);	/* some lock's index; 0: none */
+/* The lock becomes replicated, or ceases to be. */
+void table_publish(struct belay_core *c, uint32_t lock, bool replicated);
+/* Call @each for every lock that overlaps the range, by (mode, start, owner), until it
+ * returns true. It must not change the table. */
+bool table_each(const struct belay_core *c, const struct resource *r, struct belay_range range,
+		bool (*each)(void *context, uint32_t lock), void *context);
 
 /* queue.c: requests that wait on a resource, and what lets them go */
 void queue_add(struct belay_core *c, uint32_t q, uint64_t order, bool local);
 void queue_drop(struct belay_core *c, uint32_t q);
 /* What keeps a request from being granted now. */
 struct blocker {
-	uint32_t lock, request;		/* one of them, or none */
+	uint32_t lock, request, delegation, loan;	/* one of them, or none */
 };
 struct blocker queue_blocker(const struct belay_core *c, uint32_t q);
-/* Grant what waits on a part of the range and may go now. */
-void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range);
+/* Grant what waits on a part of the range, in this node's own queue or in that of all, and
+ * may go now. */
+void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range, bool local);
 /* What a grant outside a scan may let go: see request_grant() for @weaker. */
 void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
-		   struct belay_range granted);
+		   struct belay_range granted, bool local);
 /* Queued requests of the resource in order into c->scratch; returns how many. */
 uint32_t queue_collect(struct belay_core *c, const struct resource *r, struct belay_range range,
 		       bool local);
+/* The same in any order, for who may be called while the scratch is in use. */
+uint32_t queue_peek(const struct belay_core *c, const struct resource *r, struct belay_range range,
+		    bool local, uint32_t *ret_requests);
 /* Scan all of the resource's queue at queue_scan_run(): once, after several changes.
  * Returns how many resources it has scanned; c->order lists them. */
 void queue_scan_later(struct belay_core *c, uint32_t r);
-uint32_t queue_scan_run(struct belay_core *c);
+uint32_t queue_scan_run(struct belay_core *c, bool local);
 /* Has this node given up, by an op on its way, the lock that is in the request's way? */
 bool queue_release_on_way(const struct belay_core *c, uint32_t q, uint32_t lock);
 void queue_scan_forget(struct belay_core *c);
@@ -376,6 +473,11 @@ void queue_sort(const struct belay_core *c, uint32_t *index, uint32_t count,
 void queue_confirm(struct belay_core *c, uint32_t q);
 /* A test meets this node as the owner, who answers without giving anything up. */
 void queue_answer(struct belay_core *c, uint32_t q);
+
+static inline bool blocked(const struct blocker *b)
+{
+	return b->lock != 0 || b->request != 0 || b->delegation != 0 || b->loan != 0;
+}
 
 /* Does an overlapping request that stands earlier in the queue go before q? */
 bool queue_goes_first(const struct belay_core *c, const struct resource *r, uint32_t q,
@@ -389,22 +491,91 @@ bool deadlock_closes(struct belay_core *c, uint32_t q);
  * it delivered, the request that would be passed (S6).
  */
 void deadlock_break(struct belay_core *c, uint32_t q);
-/* Judge all replicated waits on a resource that has just become known to all. */
-void deadlock_resolve(struct belay_core *c, uint32_t r);
+/* Judge all waits on a resource that has just become known: to all, or to this node. */
+void deadlock_resolve(struct belay_core *c, uint32_t r, bool local);
 
-/* resource.c: ownership */
-void resource_hash_out(struct belay_core *c, const struct resource *r);
-void resource_hash_in(struct belay_core *c, const struct resource *r);
-bool resource_authority(const struct belay_core *c, const struct resource *r);
+/* resource.c: what is in use, and giving back what is not */
 struct local *resource_local(struct belay_core *c, uint32_t r);	/* made if need be; NULL: no room */
-void resource_own(struct belay_core *c, uint32_t r, uint32_t node);
-void resource_arbitrate(struct belay_core *c, uint32_t r);
+/* It becomes known to all, at this place of the order; false: there is no room. */
+bool resource_known(struct belay_core *c, uint32_t r);
+/* Delegations have changed at this place. */
+void resource_changed(struct belay_core *c, uint32_t r);
 void resource_forget(struct belay_core *c, uint32_t r);
-void resource_recall(struct belay_core *c, uint32_t r);
-void resource_relinquish(struct belay_core *c, uint32_t r);
 void resource_touch(struct belay_core *c, uint32_t r);
-void resource_tick(struct belay_core *c);
 void resource_unidle(struct belay_core *c, uint32_t r);
+void resource_tick(struct belay_core *c);
+void resource_hash_out(struct belay_core *c, const struct resource *r);
+void resource_hash_in(struct belay_core *c, struct resource *r);
+
+/* delegation.c: who may grant where without asking */
+/* At this place of the order; 0: there is no room. */
+uint32_t delegation_begin(struct belay_core *c, uint32_t r, uint32_t node, struct belay_range range,
+			  enum belay_mode mode);
+/* From a snapshot. */
+uint32_t delegation_load(struct belay_core *c, uint32_t r, uint32_t node,
+			 const struct belay_record *rec);
+/* It loses [range], a head or a tail of it, or all. */
+void delegation_end(struct belay_core *c, uint32_t d, struct belay_range range);
+void delegation_recalled(struct belay_core *c, uint32_t d, bool recalled);
+void delegation_weaken(struct belay_core *c, uint32_t d);	/* EX to SH */
+/* The node's delegation that has all of the range, and the mode; 0: none. */
+uint32_t delegation_covering(const struct belay_core *c, const struct resource *r, uint32_t node,
+			     struct belay_range range, enum belay_mode mode);
+/* The first one after @after (0: from the start) that is in the way of a node's request. */
+uint32_t delegation_conflict(const struct belay_core *c, const struct resource *r, uint32_t node,
+			     struct belay_range range, enum belay_mode mode, uint32_t after);
+/* The first one after @after that has a part of the range. */
+uint32_t delegation_any(const struct belay_core *c, const struct resource *r,
+			struct belay_range range, uint32_t after);
+/* This node's, if it may grant by it now; 0: it may not. */
+uint32_t delegation_authority(const struct belay_core *c, const struct resource *r,
+			      struct belay_range range, enum belay_mode mode);
+bool delegation_own(const struct belay_core *c, const struct delegation *d);
+/* Is a part of the range what it is giving up? */
+bool delegation_gives(const struct delegation *d, struct belay_range range);
+/* A fencing token has been given under it. */
+void delegation_token(struct belay_core *c, uint32_t d, uint64_t token);
+void delegation_use(struct delegation *d, struct belay_range range, enum belay_mode mode);
+
+/* recall.c: how this node gives up what others want */
+/* Somebody's request has met this node's delegation. */
+void recall_begin(struct belay_core *c, uint32_t d);
+/* Give up what is wanted, as soon as loans are back. */
+void recall_now(struct belay_core *c, uint32_t d);
+/* Give up all of it, for nobody uses it. */
+void recall_idle(struct belay_core *c, uint32_t d);
+void recall_all_idle(struct belay_core *c);
+/* Give up what a local wait needs to become known (I7). */
+void recall_wait(struct belay_core *c, uint32_t d, struct belay_range range);
+/* Once what happens now is over. */
+void recall_soon(struct belay_core *c, uint32_t d);
+void recall_due_drop(struct belay_core *c, struct delegation *d);
+void recall_tick(struct belay_core *c);
+
+/* loan.c: what clients decide by themselves */
+/* Its request has been granted: shall the client have a loan? Emits it. */
+void loan_offer(struct belay_core *c, uint32_t q);
+/* The loan in the way of this node's request; 0: none. */
+uint32_t loan_conflict(const struct belay_core *c, const struct request *q);
+void loan_recall_all(struct belay_core *c);
+/* Recall all that are in its way. */
+void loan_recall_conflicts(struct belay_core *c, const struct request *q);
+/* Recall all that overlap; returns whether there are any. */
+bool loan_recall_range(struct belay_core *c, uint32_t r, struct belay_range range);
+int loan_held(struct belay_core *c, const struct belay_event *ev);
+int loan_back(struct belay_core *c, const struct belay_event *ev);
+/* A client is gone, or its locks are lost: nothing of it comes back. */
+void loan_void(struct belay_core *c, uint32_t client);
+void loan_use(struct belay_core *c, const struct request *q);
+void loan_tick(struct belay_core *c);
+
+/* claim.c: when to ask for a range to be delegated */
+/* A request of c->from was delivered on a part of a resource that nobody has. */
+void claim_count(struct belay_core *c, uint32_t r, uint32_t q);
+/* A node has given up a range that it did not use, and this node's own request waits there. */
+void claim_yielded(struct belay_core *c, uint32_t r, struct belay_range range);
+void claim_lost(struct belay_core *c, uint32_t r, uint64_t epoch);
+void claim_op(struct belay_core *c, const struct belay_op *op);
 
 /* request.c: this node's requests */
 int request_lock(struct belay_core *c, const struct belay_event *ev);
@@ -416,8 +587,11 @@ void request_run(struct belay_core *c, uint32_t q);
 /* Take it off this node's lists and local queue; false: others know of it. */
 bool request_withdraw(struct belay_core *c, uint32_t q);
 void request_back(struct belay_core *c, uint32_t r);	/* those held back may go */
-/* Put the lock of a request that nothing blocks into the table. */
-bool request_grant(struct belay_core *c, uint32_t q);
+/* Put the lock of a request that nothing blocks into the table: the replicated one, or this
+ * node's own. Returns whether anything held became weaker. */
+bool request_grant(struct belay_core *c, uint32_t q, bool local);
+/* Answer a test by the lock in its way, if any. */
+void request_answer(struct belay_core *c, uint32_t q, uint32_t lock);
 void request_finish(struct belay_core *c, uint32_t q, int result);
 void request_settle(struct belay_core *c);
 void request_resume(struct belay_core *c);	/* NEW ones may go */

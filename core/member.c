@@ -581,6 +581,7 @@ int member_leave(struct belay_core *c)
 	if (c->leaving)
 		return -EBUSY;
 	c->leaving = true;
+	loan_recall_all(c);
 	return 0;
 }
 
@@ -596,6 +597,8 @@ void member_leave_check(struct belay_core *c)
 		tell_self(c, BELAY_ACTION_LEFT);
 		return;
 	}
+	/* With the tokens given under them: nobody could ask for those later. */
+	recall_all_idle(c);
 	c->leave_sent = true;
 	core_send(c, &op, true, 0, 0, 0);
 }

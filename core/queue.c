@@ -104,8 +104,8 @@ bool queue_goes_first(const struct belay_core *c, const struct resource *r, uint
 
 	if (e->test || e->owner == q->owner || !conflicting(e->mode, q->mode))
 		return false;
-	return !table_blocks(c, r, q->owner, range_of(e->start, e->end),
-			     (enum belay_mode)e->mode);
+	return !table_blocks(c, r, q->owner, range_of(e->start, e->end), (enum belay_mode)e->mode,
+			     q->local ? SIGHT_PRIVATE : SIGHT_REPLICATED);
 }
 
 struct first {
@@ -143,23 +143,33 @@ struct blocker queue_blocker(const struct belay_core *c, uint32_t i)
 	const struct resource *r = resource_at(c, q->resource);
 	struct belay_range range = range_of(q->start, q->end);
 	struct first f = { c, r, q, i, 0 };
+	struct blocker b = { 0 };
 
+	if (q->local && delegation_authority(c, r, range, (enum belay_mode)q->mode) == 0)
+		b.delegation = delegation_any(c, r, range, 0); /* it goes with its RELINQ */
+	else if (q->local)
+		b.loan = loan_conflict(c, q);
+	else
+		b.delegation = delegation_conflict(c, r, owner_at(c, q->owner)->node, range,
+						   (enum belay_mode)q->mode, 0);
+	if (blocked(&b))
+		return b;
 	/* What gives an owner nothing new neither conflicts nor overtakes. */
-	if (r->locks != 0 && table_covers(c, r, q->owner, range, (enum belay_mode)q->mode))
-		return (struct blocker){ 0 };
-	if (r->locks != 0) {
-		uint32_t lock = table_conflict(c, r, range, (enum belay_mode)q->mode, q->owner);
-
-		if (lock != 0)
-			return (struct blocker){ .lock = lock };
-	}
+	if (r->locks != 0 && table_covers(c, r, q->owner, range, (enum belay_mode)q->mode,
+					  q->local ? SIGHT_PRIVATE : SIGHT_REPLICATED))
+		return b;
+	if (r->locks != 0)
+		b.lock = table_conflict(c, r, range, (enum belay_mode)q->mode, q->owner);
+	if (b.lock != 0)
+		return b;
 	if (!q->test && r->waiting != 0)
 		find_first(&f, r->waiters);
-	return (struct blocker){ .request = f.best };
+	b.request = f.best;
+	return b;
 }
 
-static void collect(struct belay_core *c, uint32_t i, struct belay_range range, bool local,
-		    uint32_t *count)
+static void collect(const struct belay_core *c, uint32_t i, struct belay_range range, bool local,
+		    uint32_t *into, uint32_t *count)
 {
 	const struct request *q;
 
@@ -167,11 +177,11 @@ static void collect(struct belay_core *c, uint32_t i, struct belay_range range, 
 		q = request_at(c, i);
 		if (q->max_end < range.start)
 			return;
-		collect(c, q->by_range.left, range, local, count);
+		collect(c, q->by_range.left, range, local, into, count);
 		if (q->start > range.end)
 			return;
 		if (q->end >= range.start && q->local == local)
-			c->scratch[(*count)++] = i;
+			into[(*count)++] = i;
 		i = q->by_range.right;
 	}
 }
@@ -220,8 +230,17 @@ uint32_t queue_collect(struct belay_core *c, const struct resource *r, struct be
 {
 	uint32_t count = 0;
 
-	collect(c, r->waiters, range, local, &count);
+	collect(c, r->waiters, range, local, c->scratch, &count);
 	queue_sort(c, c->scratch, count, queue_less);
+	return count;
+}
+
+uint32_t queue_peek(const struct belay_core *c, const struct resource *r, struct belay_range range,
+		    bool local, uint32_t *ret_requests)
+{
+	uint32_t count = 0;
+
+	collect(c, r->waiters, range, local, ret_requests, &count);
 	return count;
 }
 
@@ -239,7 +258,8 @@ static void widen(struct belay_range *range, bool *some, uint64_t start, uint64_
  * the owner's other requests may now pass what waits for the owner.
  */
 static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
-			struct belay_range granted, struct belay_range *again, bool *more)
+			struct belay_range granted, bool local, struct belay_range *again,
+			bool *more)
 {
 	uint32_t i;
 
@@ -250,7 +270,7 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
 	for (i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
 		const struct request *q = request_at(c, i);
 
-		if (q->resource == r && q->queue != 0)
+		if (q->resource == r && q->queue != 0 && q->local == local)
 			widen(again, more, q->start, q->end);
 	}
 }
@@ -272,18 +292,48 @@ static bool let_go(struct belay_core *c, uint32_t i)
 		request_finish(c, i, 0);
 		return false;
 	}
-	if (!table_room(c, resource_at(c, q->resource), q->owner, 2)) {
+	if (!table_room(c, q->owner, 2, !local)) {
 		c->stats.refused++;
 		request_finish(c, i, -ENOLCK);
 		return true;
 	}
-	return request_grant(c, i);
+	return request_grant(c, i, local);
 }
 
-void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
+/* One of this node's own that would have waited for a loan only. */
+static void refuse_here(struct belay_core *c, uint32_t i, const struct blocker *b)
+{
+	queue_drop(c, i);
+	if (request_at(c, i)->test) {
+		request_answer(c, i, b->lock);
+		return;
+	}
+	c->stats.busy++;
+	request_finish(c, i, -EAGAIN);
+}
+
+/* Whether its refusal may let others go. */
+static bool still_blocked(struct belay_core *c, uint32_t i, const struct blocker *b)
+{
+	const struct request *q = request_at(c, i);
+
+	if (b->loan != 0)
+		loan_recall_conflicts(c, q);
+	else if (b->delegation != 0 && q->local)
+		return false;
+	else if (!q->wait && !q->local)
+		queue_confirm(c, i);
+	else if (!q->wait)
+		refuse_here(c, i, b);
+	else
+		return false;
+	return b->loan == 0 && q->local;
+}
+
+void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range, bool local)
 {
 	struct resource *res = resource_at(c, r);
-	bool local = res->state != BELAY_STATE_ARB, more = true, judge = false;
+	bool more = true, judge = false;
 
 	while (more && res->waiting != 0) {
 		uint32_t count = queue_collect(c, res, range, local);
@@ -297,14 +347,14 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 			struct belay_range granted = range_of(q.start, q.end);
 			bool frees;
 
-			if (b.lock != 0 || b.request != 0) {
-				if (!q.wait)
-					queue_confirm(c, i);
+			if (blocked(&b)) {
+				if (still_blocked(c, i, &b))
+					widen(&again, &more, q.start, q.end);
 				continue;
 			}
 			frees = let_go(c, i);
 			judge |= frees || (!q.wait && !q.test);
-			after_grant(c, r, q.owner, frees, granted, &again, &more);
+			after_grant(c, r, q.owner, frees, granted, local, &again, &more);
 			/* An exclusive lock on all of it: nobody behind can go. */
 			if (q.mode == BELAY_MODE_EX && !q.test && !more && res->tries == 0 &&
 			    granted.start <= range.start && granted.end >= range.end)
@@ -315,8 +365,8 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range)
 	resource_touch(c, r);
 	/* Edges that no request brought: a try was none until it got its lock, and what
 	 * an owner's lock kept back may stand before the owner's own waits now. */
-	if (judge)
-		deadlock_resolve(c, r);
+	if (judge && !local)
+		deadlock_resolve(c, r, false);
 }
 
 /* Has the owner a request in a queue that all know? */
@@ -331,18 +381,18 @@ static bool waits(const struct belay_core *c, uint32_t owner)
 }
 
 void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
-		   struct belay_range granted)
+		   struct belay_range granted, bool local)
 {
 	struct belay_range again = granted;
 	bool more = false;
 
-	after_grant(c, r, owner, weaker, granted, &again, &more);
+	after_grant(c, r, owner, weaker, granted, local, &again, &more);
 	if (more)
-		queue_scan(c, r, again);
+		queue_scan(c, r, again, local);
 	/* Who waited for the owner's place in the queue now waits for a lock of an owner who
 	 * may wait elsewhere. */
-	if (weaker || waits(c, owner))
-		deadlock_resolve(c, r);
+	if (!local && (weaker || waits(c, owner)))
+		deadlock_resolve(c, r, false);
 }
 
 void queue_scan_later(struct belay_core *c, uint32_t r)
@@ -364,7 +414,7 @@ static bool key_less(const struct belay_core *c, uint32_t a, uint32_t b)
 }
 
 /* By key: tokens are counted over all resources, and replicas must count alike. */
-uint32_t queue_scan_run(struct belay_core *c)
+uint32_t queue_scan_run(struct belay_core *c, bool local)
 {
 	uint32_t count = 0;
 
@@ -373,7 +423,7 @@ uint32_t queue_scan_run(struct belay_core *c)
 	queue_sort(c, c->order, count, key_less);
 	queue_scan_forget(c);
 	for (uint32_t k = 0; k < count; k++) {
-		queue_scan(c, c->order[k], range_of(0, BELAY_OFFSET_MAX));
+		queue_scan(c, c->order[k], range_of(0, BELAY_OFFSET_MAX), local);
 		index_resource_release(c, c->order[k]);
 	}
 	return count;
@@ -444,9 +494,14 @@ static void say_lock(struct belay_core *c, uint32_t i, uint32_t lock)
 void queue_answer(struct belay_core *c, uint32_t i)
 {
 	const struct request *q = request_at(c, i);
-	uint32_t lock = table_conflict(c, resource_at(c, q->resource), range_of(q->start, q->end),
-				       (enum belay_mode)q->mode, q->owner);
+	struct belay_range range = range_of(q->start, q->end);
+	uint32_t lock;
 
+	/* Clients may hold what is in its way: again when they have said so. */
+	if (q->confirmed || loan_recall_range(c, q->resource, range))
+		return;
+	lock = table_conflict(c, resource_at(c, q->resource), range, (enum belay_mode)q->mode,
+			      q->owner);
 	if (lock != 0)
 		say_lock(c, i, lock);
 	else
@@ -456,23 +511,23 @@ void queue_answer(struct belay_core *c, uint32_t i)
 void queue_confirm(struct belay_core *c, uint32_t i)
 {
 	const struct request *q = request_at(c, i);
-	const struct resource *r = resource_at(c, q->resource);
 	struct belay_owner gone = { 0 };
 	struct blocker b;
 	uint32_t owner, node;
 
 	if (q->confirmed || q->local)
 		return;
-	if (r->state != BELAY_STATE_ARB) {
-		/* The owner answers or relinquishes; if it is gone, nobody else can. */
-		if (!q->own || r->state == BELAY_STATE_UNOWNED || c->node[r->owner].in_view)
+	b = queue_blocker(c, i);
+	if (b.delegation != 0) {
+		node = delegation_at(c, b.delegation)->node;
+		/* The delegate answers or gives it up; if it is gone, nobody else can. */
+		if (!q->own || c->node[node].in_view)
 			return;
-		gone.node = c->node[r->owner].id;
+		gone.node = c->node[node].id;
 		say_busy(c, i, &gone, range_of(q->start, q->end), BELAY_MODE_EX);
 		return;
 	}
-	b = queue_blocker(c, i);
-	if (b.lock == 0 && b.request == 0)
+	if (!blocked(&b))
 		return;
 	owner = b.lock != 0 ? lock_at(c, b.lock)->owner : request_at(c, b.request)->owner;
 	node = owner_at(c, owner)->node;

@@ -20,13 +20,20 @@ static struct local *local_of(const struct belay_core *c, const struct request *
 
 static bool believed(const struct belay_core *c, const struct request *q)
 {
-	const struct local *l = local_of(c, q);
+	uint32_t i;
 
 	if (!core_serves(c) || q->stable_at > c->stable)
 		return false;
 	/* S4: granted under an authority that has ended since; the RELINQ
 	 * that lists it comes first. */
-	return !(q->by_authority && l != NULL && l->relinquished);
+	for (i = q->by_authority ? resource_at(c, q->resource)->delegations : 0; i != 0;
+	     i = delegation_at(c, i)->next) {
+		const struct delegation *d = delegation_at(c, i);
+
+		if (delegation_own(c, d) && delegation_gives(d, range_of(q->start, q->end)))
+			return false;
+	}
+	return true;
 }
 
 static void reply(struct belay_core *c, uint32_t i)
@@ -44,8 +51,25 @@ static void reply(struct belay_core *c, uint32_t i)
 		.mode = q->holder_mode,
 	};
 
+	if (q->result == 0 && q->lend && q->by_authority)
+		loan_offer(c, i);
 	core_emit(c, &a);
 	index_request_free(c, i);
+}
+
+/*
+ * It asked to read what its owner holds for writing, and was refused: others must know that
+ * before the owner may go on writing, for where it was granted somebody else may
+ * write by now. An op of one's own behind the refusal shows by its stability that they do.
+ */
+static void mark_refusal(struct belay_core *c, struct request *q)
+{
+	struct belay_op op = { .type = BELAY_OP_CANCEL, .request = q->number };
+
+	if (q->by_authority || q->stable_at == c->node[c->self].seq)
+		return; /* refused by an op of one's own */
+	core_send(c, &op, true, q->resource, 0, 0);
+	q->stable_at = c->sent_seq;
 }
 
 void request_finish(struct belay_core *c, uint32_t i, int result)
@@ -59,6 +83,8 @@ void request_finish(struct belay_core *c, uint32_t i, int result)
 	}
 	q->result = result;
 	q->state = REQUEST_DONE;
+	if (result < 0 && q->weakens)
+		mark_refusal(c, q);
 	if (believed(c, q)) {
 		reply(c, i);
 		return;
@@ -81,30 +107,36 @@ void request_settle(struct belay_core *c)
 	}
 }
 
-bool request_grant(struct belay_core *c, uint32_t i)
+bool request_grant(struct belay_core *c, uint32_t i, bool local)
 {
 	struct request *q = request_at(c, i);
-	struct resource *r = resource_at(c, q->resource);
+	struct belay_range range = range_of(q->start, q->end), bounds = { 0, BELAY_OFFSET_MAX };
+	enum belay_mode mode = (enum belay_mode)q->mode;
+	struct delegation *d;
+	uint32_t own;
 	bool weaker;
 
-	weaker = table_set(c, q->resource, q->owner, range_of(q->start, q->end),
-			   (enum belay_mode)q->mode);
-	if (r->state == BELAY_STATE_ARB) {
+	if (local) {
+		own = delegation_authority(c, resource_at(c, q->resource), range, mode);
+		d = delegation_at(c, own);
+		bounds = range_of(d->start, d->end);
+		q->token = d->token + 1;
+		delegation_token(c, own, q->token);
+		q->stable_at = d->authority_at;
+		delegation_use(d, range, mode);
+		loan_use(c, q);
+		c->stats.local_grants++;
+	} else {
 		q->token = ++c->token;
 		c->stats.ordered_grants++;
-	} else {
-		struct local *l = local_at(c, r->local);
-
-		q->token = ++l->token;
-		l->used = true;
-		c->stats.local_grants++;
 	}
+	weaker = table_set(c, q->resource, q->owner, range, mode, !local, bounds);
 	request_finish(c, i, 0);
 	return weaker;
 }
 
 /* Answer a test by the lock in its way, if any. */
-static void answer_test(struct belay_core *c, uint32_t i, uint32_t lock)
+void request_answer(struct belay_core *c, uint32_t i, uint32_t lock)
 {
 	struct request *q = request_at(c, i);
 
@@ -119,18 +151,31 @@ static void answer_test(struct belay_core *c, uint32_t i, uint32_t lock)
 	request_finish(c, i, 0);
 }
 
+/* It waits for others of this node, or for a loan to come back. */
+static void wait_here(struct belay_core *c, uint32_t i, const struct blocker *b)
+{
+	queue_add(c, i, ++c->next_local_queue, true);
+	if (b->loan != 0) {
+		loan_recall_conflicts(c, request_at(c, i));
+	} else if (deadlock_closes(c, i)) {
+		queue_drop(c, i);
+		c->stats.deadlocks++;
+		request_finish(c, i, -EDEADLK);
+	}
+}
+
 /* Decide a request by this node's own authority. */
 void request_run(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
 	uint32_t r = q->resource;
-	struct resource *res = resource_at(c, r);
 	struct belay_range range = range_of(q->start, q->end);
+	uint32_t d = delegation_authority(c, resource_at(c, r), range, (enum belay_mode)q->mode);
 	struct blocker b;
 
-	assert(resource_authority(c, res));
+	assert(d != 0);
 	q->by_authority = true;
-	q->stable_at = local_at(c, res->local)->authority_at;
+	q->stable_at = delegation_at(c, d)->authority_at;
 	if (q->cancelled || q->orphan) {
 		request_finish(c, i, -EINTR);
 		return;
@@ -138,25 +183,22 @@ void request_run(struct belay_core *c, uint32_t i)
 	q->local = true;	/* it competes with this node's own only */
 	b = queue_blocker(c, i);
 	q->local = false;
-	if (q->test) {
-		answer_test(c, i, b.lock);
-	} else if (!table_room(c, res, q->owner, 2)) {
+	if (b.loan != 0) {
+		wait_here(c, i, &b);
+	} else if (q->test) {
+		request_answer(c, i, b.lock);
+	} else if (!table_room(c, q->owner, 2, false)) {
 		c->stats.refused++;
 		request_finish(c, i, -ENOLCK);
-	} else if (b.lock == 0 && b.request == 0) {
+	} else if (!blocked(&b)) {
 		uint32_t owner = q->owner;
 
-		queue_granted(c, r, owner, request_grant(c, i), range);
+		queue_granted(c, r, owner, request_grant(c, i, true), range, true);
 	} else if (!q->wait) {
 		c->stats.busy++;
 		request_finish(c, i, -EAGAIN);
 	} else {
-		queue_add(c, i, ++c->next_local_queue, true);
-		if (deadlock_closes(c, i)) {
-			queue_drop(c, i);
-			c->stats.deadlocks++;
-			request_finish(c, i, -EDEADLK);
-		}
+		wait_here(c, i, &b);
 	}
 }
 
@@ -176,14 +218,17 @@ void request_route(struct belay_core *c, uint32_t i)
 		.wait = q->wait,
 		.test = q->test,
 	};
+	bool authority = delegation_authority(c, r, op.range, op.mode) != 0;
 
+	q->weakens = !q->test && q->mode == BELAY_MODE_SH &&
+		     table_blocks(c, r, q->owner, op.range, BELAY_MODE_SH, SIGHT_ALL);
 	if (!core_serves(c)) {
 		q->state = REQUEST_NEW;
 		list_push(c, &c->fresh, i);
-	} else if (resource_authority(c, r) && l->inflight == 0) {
+	} else if (authority && l->inflight == 0) {
 		request_run(c, i);
-	} else if (resource_authority(c, r)) {
-		/* Own REQs sent before the ownership are still to come; to
+	} else if (authority) {
+		/* Own REQs sent before the delegation are still to come; to
 		 * overtake them would break the order of one client's calls. */
 		q->state = REQUEST_BACK;
 		list_push(c, &l->back, i);
@@ -261,10 +306,45 @@ int request_lock(struct belay_core *c, const struct belay_event *ev)
 	q->mode = (uint8_t)ev->lock.mode;
 	q->wait = ev->lock.wait && !ev->lock.test;
 	q->test = ev->lock.test;
+	q->lend = ev->lock.lend;
 	q->cookie = ev->lock.cookie;
 	resource_unidle(c, r);
 	request_route(c, i);
 	return 0;
+}
+
+/* Release what this node may release by itself; returns whether others may have the rest. */
+static bool unlock_here(struct belay_core *c, uint32_t r, uint32_t o, struct belay_range range)
+{
+	bool rest = false;
+	uint32_t d, i;
+
+	for (d = resource_at(c, r)->delegations; d != 0; d = delegation_at(c, d)->next) {
+		const struct delegation *e = delegation_at(c, d);
+		struct belay_range part = range;
+
+		if (!delegation_own(c, e) || !overlapping(e->start, e->end, range))
+			continue;
+		if (part.start < e->start)
+			part.start = e->start;
+		if (part.end > e->end)
+			part.end = e->end;
+		/* What is being given up is what RELINQ says; locks lie in it or out of it. */
+		if (!delegation_gives(e, part)) {
+			(void)table_clear(c, r, o, part, SIGHT_PRIVATE);
+			continue;
+		}
+		rest = true;
+		if (part.start < e->give.start)
+			(void)table_clear(c, r, o, range_of(part.start, e->give.start - 1),
+					  SIGHT_PRIVATE);
+		if (part.end > e->give.end)
+			(void)table_clear(c, r, o, range_of(e->give.end + 1, part.end),
+					  SIGHT_PRIVATE);
+	}
+	i = table_first(c, resource_at(c, r), o, range.start);
+	rest |= i != 0 && lock_at(c, i)->start <= range.end;
+	return rest || owner_at(c, o)->requests != 0;
 }
 
 int request_unlock(struct belay_core *c, const struct belay_event *ev)
@@ -280,22 +360,29 @@ int request_unlock(struct belay_core *c, const struct belay_event *ev)
 	o = r != 0 ? index_owner(c, &id, false) : 0;
 	if (o == 0)
 		return 0;
-	if (c->stale || resource_authority(c, resource_at(c, r))) {
-		(void)table_clear(c, r, o, ev->lock.range);
-		if (!c->stale)
-			queue_scan(c, r, ev->lock.range);
+	if (c->stale) {
+		(void)table_clear(c, r, o, ev->lock.range, SIGHT_ALL);
 		index_owner_release(c, o);
 		resource_touch(c, r);
 		return 0;
 	}
 	if (!core_serves(c))
 		return 0; /* nothing is held yet */
-	/* Ordered behind this owner's requests on their way. Others wait for
-	 * it? Then at once; else it may ride with the next request. */
-	op.key = ev->lock.key;
-	op.range = ev->lock.range;
-	op.owner = owner_at(c, o)->id;
-	core_send(c, &op, resource_at(c, r)->waiting != 0, r, 0, o);
+	resource_at(c, r)->pins++;
+	if (unlock_here(c, r, o, ev->lock.range)) {
+		/* Ordered behind this owner's requests on their way. Others wait for
+		 * it? Then at once; else it may ride with the next request. */
+		op.key = ev->lock.key;
+		op.range = ev->lock.range;
+		op.owner = owner_at(c, o)->id;
+		core_send(c, &op, resource_at(c, r)->waiting != 0, r, 0, o);
+	} else {
+		index_owner_release(c, o);
+	}
+	queue_scan(c, r, ev->lock.range, true);
+	resource_at(c, r)->pins--;
+	resource_touch(c, r);
+	index_resource_release(c, r);
 	return 0;
 }
 
@@ -329,7 +416,9 @@ bool request_withdraw(struct belay_core *c, uint32_t i)
 	case REQUEST_QUEUED:
 		/* What this node only knows of an order it has lost is void (S10). */
 		if (!c->stale &&
-		    !(q->local && resource_authority(c, resource_at(c, q->resource))))
+		    !(q->local && delegation_authority(c, resource_at(c, q->resource),
+						       range_of(q->start, q->end),
+						       (enum belay_mode)q->mode) != 0))
 			return false;
 		queue_drop(c, i);
 		return true;
@@ -352,6 +441,10 @@ int request_cancel(struct belay_core *c, const struct belay_event *ev)
 	range = range_of(q->start, q->end);
 	if (!c->stale && (q->state == REQUEST_DONE || q->cancelled))
 		return 0;
+	/* It may have been granted already, and what its owner held before be another's:
+	 * to say that it was withdrawn could be wrong. It is answered with the rest. */
+	if (c->stale && q->weakens && q->state != REQUEST_NEW)
+		return 0;
 	c->stats.cancelled++;
 	if (!request_withdraw(c, i)) {
 		/* Takes effect at send: a RELINQ no longer lists it. */
@@ -364,8 +457,8 @@ int request_cancel(struct belay_core *c, const struct belay_event *ev)
 	resource_at(c, r)->pins++;
 	reply(c, i);
 	resource_at(c, r)->pins--;
-	if (!c->stale && resource_authority(c, resource_at(c, r)))
-		queue_scan(c, r, range);
+	if (!c->stale)
+		queue_scan(c, r, range, true);
 	resource_touch(c, r);
 	index_resource_release(c, r);
 	return 0;
@@ -379,8 +472,11 @@ int request_client_gone(struct belay_core *c, uint32_t client)
 
 	if (cl == 0)
 		return 0;
-	tell = client_release(c, cl, false);
-	(void)queue_scan_run(c);
+	loan_void(c, cl);
+	/* Its loans may have been all it had. */
+	cl = index_client(c, c->self, client);
+	tell = cl != 0 && client_release(c, cl, false);
+	(void)queue_scan_run(c, true);
 	if (!tell)
 		return 0;
 	op.owner.node = c->config.self;
@@ -412,7 +508,7 @@ void request_void(struct belay_core *c, uint32_t i, bool lost)
 
 void request_tick(struct belay_core *c)
 {
-	uint32_t i;
+	uint32_t i, d;
 
 	/* I7: a long local wait may be part of a circle through other nodes. */
 	while ((i = c->local_waits.head) != 0) {
@@ -422,8 +518,10 @@ void request_tick(struct belay_core *c)
 			core_wake(c, q->since_us + LOCAL_WAIT_US);
 			return;
 		}
-		if (resource_authority(c, resource_at(c, q->resource)))
-			resource_relinquish(c, q->resource);
+		d = delegation_authority(c, resource_at(c, q->resource),
+					 range_of(q->start, q->end), (enum belay_mode)q->mode);
+		if (d != 0)
+			recall_wait(c, d, range_of(q->start, q->end));
 		/* It leaves the list when its WAITING is delivered. */
 		list_drop(c, &c->local_waits, i);
 		q->since_us = c->now_us;

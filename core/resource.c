@@ -1,52 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Ownership of resources: who may grant without messages, how that authority
- * begins (own), is called back (recall), given up (relinquish), and what an
- * unused resource becomes.
- *
- * Authority ends when RELINQ is sent, not when it is delivered: from then on
- * this node's table is what the RELINQ says (I4).
+ * Resources: known to all from the first request on, forgotten when nobody
+ * uses them any more. Who may grant on which part of one is delegation.c's.
  */
 #include "core/internal.h"
 
-static uint64_t resource_hash(const struct belay_core *c, const struct resource *r)
+static uint64_t resource_hash(const struct resource *r)
 {
-	uint64_t h;
+	return r->known ? index_mix(index_key(&r->key), r->epoch) : 0;
+}
 
-	if (r->state == BELAY_STATE_UNOWNED)
-		return 0;
-	h = index_mix(index_key(&r->key), r->epoch);
-	h = index_mix(h, ((uint64_t)r->state << 56) | ((uint64_t)r->backoff << 32) | r->streak);
-	h = index_mix(h, c->node[r->user].id);
-	if (r->state == BELAY_STATE_OWNED || r->state == BELAY_STATE_RECALL)
-		h = index_mix(h, c->node[r->owner].id);
-	return h;
+static enum belay_state state_of(const struct belay_core *c, const struct resource *r)
+{
+	enum belay_state state = BELAY_STATE_ARB;
+
+	if (!r->known)
+		return BELAY_STATE_UNOWNED;
+	for (uint32_t i = r->delegations; i != 0; i = delegation_at(c, i)->next) {
+		const struct delegation *d = delegation_at(c, i);
+
+		if (d->recalled)
+			return BELAY_STATE_RECALL;
+		state = d->mode == BELAY_MODE_EX ? BELAY_STATE_OWNED : BELAY_STATE_SHARED;
+	}
+	return state;
 }
 
 void resource_hash_out(struct belay_core *c, const struct resource *r)
 {
-	c->digest -= resource_hash(c, r);
+	c->digest -= resource_hash(r);
 	c->stats.resources[r->state]--;
 }
 
-void resource_hash_in(struct belay_core *c, const struct resource *r)
+void resource_hash_in(struct belay_core *c, struct resource *r)
 {
-	c->digest += resource_hash(c, r);
+	r->state = (uint8_t)state_of(c, r);
+	c->digest += resource_hash(r);
 	c->stats.resources[r->state]++;
-}
-
-bool resource_authority(const struct belay_core *c, const struct resource *r)
-{
-	return (r->state == BELAY_STATE_OWNED || r->state == BELAY_STATE_RECALL) &&
-	       r->owner == c->self && !local_at(c, r->local)->relinquished;
 }
 
 struct local *resource_local(struct belay_core *c, uint32_t r)
 {
 	struct resource *res = resource_at(c, r);
 
-	if (res->local == 0)
+	if (res->local == 0) {
 		res->local = pool_get(&c->locals);
+		if (res->local != 0)
+			local_at(c, res->local)->claim.above = BELAY_OFFSET_MAX;
+	}
 	return res->local != 0 ? local_at(c, res->local) : NULL;
 }
 
@@ -69,14 +70,24 @@ void resource_unidle(struct belay_core *c, uint32_t i)
 	r->idle_prev = r->idle_next = 0;
 }
 
+/* Could this node give up what it has of it, or have it forgotten? */
 static bool unused(const struct belay_core *c, const struct resource *r)
 {
-	if (r->locks != 0 || r->waiting != 0 || r->pins != 0)
+	const struct local *l = r->local != 0 ? local_at(c, r->local) : NULL;
+	bool own = false;
+
+	if (!r->known || r->locks != 0 || r->waiting != 0 || r->pins != 0)
 		return false;
-	if (r->local != 0 && local_at(c, r->local)->inflight != 0)
+	if (l != NULL && (l->inflight != 0 || l->loans != 0))
 		return false;
-	return r->state == BELAY_STATE_ARB ||
-	       (r->state == BELAY_STATE_OWNED && resource_authority(c, r));
+	for (uint32_t i = r->delegations; i != 0; i = delegation_at(c, i)->next) {
+		const struct delegation *d = delegation_at(c, i);
+
+		if (delegation_own(c, d) && (d->giving || d->recalled))
+			return false;
+		own |= delegation_own(c, d);
+	}
+	return own || r->delegations == 0;
 }
 
 void resource_touch(struct belay_core *c, uint32_t i)
@@ -96,260 +107,69 @@ void resource_touch(struct belay_core *c, uint32_t i)
 	core_wake(c, c->now_us + c->config.idle_us);
 }
 
-/* The list of resources to relinquish when their minimum hold is over. */
-
-static void due_drop(struct belay_core *c, struct local *l)
-{
-	if (l->due_us == 0)
-		return;
-	if (l->due_prev != 0)
-		local_at(c, resource_at(c, l->due_prev)->local)->due_next = l->due_next;
-	else
-		c->due.head = l->due_next;
-	if (l->due_next != 0)
-		local_at(c, resource_at(c, l->due_next)->local)->due_prev = l->due_prev;
-	else
-		c->due.tail = l->due_prev;
-	l->due_us = 0;
-	l->due_prev = l->due_next = 0;
-}
-
-static void due_add(struct belay_core *c, struct local *l, uint32_t i, uint64_t at_us)
-{
-	l->due_us = at_us;
-	l->due_prev = c->due.tail;
-	if (c->due.tail != 0)
-		local_at(c, resource_at(c, c->due.tail)->local)->due_next = i;
-	else
-		c->due.head = i;
-	c->due.tail = i;
-	core_wake(c, at_us);
-}
-
-/* What a client that is gone held of one resource. */
-static void release_client(struct belay_core *c, uint32_t r, uint32_t client)
-{
-	uint32_t cl = index_client(c, c->self, client), o, next_o, i, next;
-
-	for (o = cl != 0 ? client_at(c, cl)->owners : 0; o != 0; o = next_o) {
-		next_o = owner_at(c, o)->client_next;
-		for (i = owner_at(c, o)->locks; i != 0; i = next) {
-			next = lock_at(c, i)->owner_next;
-			if (lock_at(c, i)->resource == r)
-				table_remove(c, i);
-		}
-		index_owner_release(c, o);
-	}
-}
-
-/*
- * Releases sent while the resource was arbitrated and not delivered yet, by
- * unlock or by a client's end: now that the table is private, they take effect
- * at once, and their delivery will be ignored by everybody, this node
- * included. A lock taken in between could otherwise fall to the release of its
- * predecessor.
- */
-static void apply_releases(struct belay_core *c, uint32_t r)
-{
-	for (uint32_t i = c->sent_head; i != 0; i = sent_at(c, i)->next) {
-		const struct sent *s = sent_at(c, i);
-
-		if (s->type == BELAY_OP_CLIENT_GONE) {
-			release_client(c, r, s->owner);
-		} else if (s->type == BELAY_OP_REL && s->resource == r &&
-			   table_first(c, resource_at(c, r), s->owner, 0) != 0) {
-			(void)table_clear(c, r, s->owner, s->range);
-			index_owner_release(c, s->owner);
-		}
-	}
-}
-
-static void remove_all(struct belay_core *c, struct resource *r)
-{
-	uint32_t i;
-
-	while ((i = table_any(r)) != 0) {
-		uint32_t owner = lock_at(c, i)->owner;
-
-		table_remove(c, i);
-		index_owner_release(c, owner);
-	}
-}
-
-/* At this place of the order @node becomes the owner. */
-void resource_own(struct belay_core *c, uint32_t i, uint32_t node)
+bool resource_known(struct belay_core *c, uint32_t i)
 {
 	struct resource *r = resource_at(c, i);
-	struct local *l;
 
+	if (r->known)
+		return true;
+	if (c->resources_replicated >= c->config.limits.resources_max)
+		return false;
 	resource_hash_out(c, r);
-	if (r->state == BELAY_STATE_UNOWNED) {
-		c->resources_replicated++;
-	} else {
-		assert(r->state == BELAY_STATE_ARB);
-		table_publish(c, r, false);
-	}
-	r->state = BELAY_STATE_OWNED;
-	r->owner = (uint8_t)node;
+	r->known = true;
 	r->epoch = c->place;
 	resource_hash_in(c, r);
-	if (node != c->self) {
-		remove_all(c, r);
-	} else {
-		l = resource_local(c, i);
-		assert(l != NULL); /* it has sent the op that is being delivered */
-		l->relinquished = false;
-		l->used = false;
-		l->authority_at = c->node[c->self].seq;
-		l->since_us = c->now_us;
-		l->token = c->token;
-		c->stats.owned_here++;
-		apply_releases(c, i);
-	}
-	resource_touch(c, i);
+	c->resources_replicated++;
+	return true;
 }
 
-static void end_ownership(struct belay_core *c, struct resource *r)
-{
-	struct local *l;
-
-	if (r->owner != c->self || r->local == 0)
-		return;
-	l = local_at(c, r->local);
-	due_drop(c, l);
-	l->relinquished = false;
-	c->stats.owned_here--;
-}
-
-/* At this place of the order everybody knows the resource's locks. */
-void resource_arbitrate(struct belay_core *c, uint32_t i)
+void resource_changed(struct belay_core *c, uint32_t i)
 {
 	struct resource *r = resource_at(c, i);
 
-	assert(r->state == BELAY_STATE_OWNED || r->state == BELAY_STATE_RECALL);
-	end_ownership(c, r);
 	resource_hash_out(c, r);
-	/* Owning was worth it if it lasted; else the next claim has to be earned harder. */
-	if (c->place - r->epoch < QUIET_PLACES) {
-		if (r->backoff < BACKOFF_MAX)
-			r->backoff++;
-	} else if (r->backoff > 0) {
-		r->backoff--;
-	}
-	r->state = BELAY_STATE_ARB;
 	r->epoch = c->place;
-	r->streak = 0;
-	table_publish(c, r, true);
 	resource_hash_in(c, r);
 	resource_touch(c, i);
 }
 
-/* Nothing is held or awaited: the replicas forget it. */
+/* Nothing is held or awaited, and nobody has a part of it: the replicas forget it. */
 void resource_forget(struct belay_core *c, uint32_t i)
 {
 	struct resource *r = resource_at(c, i);
 
-	assert(r->locks == 0);
-	if (r->state == BELAY_STATE_OWNED || r->state == BELAY_STATE_RECALL)
-		end_ownership(c, r);
+	assert(r->locks == 0 && r->delegations == 0);
 	resource_hash_out(c, r);
-	r->state = BELAY_STATE_UNOWNED;
+	r->known = false;
 	r->epoch = 0;
-	r->streak = 0;
-	r->backoff = 0;
-	r->user = 0;
 	resource_hash_in(c, r);
 	c->resources_replicated--;
+	if (r->local != 0)
+		local_at(c, r->local)->claim = (struct claim){ .above = BELAY_OFFSET_MAX };
 	resource_unidle(c, i);
 	index_resource_release(c, i);
-}
-
-/* Somebody else wants what this node owns. */
-void resource_recall(struct belay_core *c, uint32_t i)
-{
-	struct resource *r = resource_at(c, i);
-	struct local *l = local_at(c, r->local);
-
-	assert(resource_authority(c, r));
-	if (l->due_us != 0)
-		return;
-	/* What was fetched and used keeps its worth a moment; idle goes at once. */
-	if (l->used && c->now_us < l->since_us + c->config.min_hold_us)
-		due_add(c, l, i, l->since_us + c->config.min_hold_us);
-	else
-		resource_relinquish(c, i);
-}
-
-static void send_held(struct belay_core *c, const struct resource *r, uint32_t i)
-{
-	struct belay_op op = { .type = BELAY_OP_HELD, .key = r->key };
-	const struct lock *l;
-
-	if (i == 0)
-		return;
-	l = lock_at(c, i);
-	send_held(c, r, l->by_owner.left);
-	op.range = range_of(l->start, l->end);
-	op.owner = owner_at(c, l->owner)->id;
-	op.mode = (enum belay_mode)l->mode;
-	core_send(c, &op, true, 0, 0, 0);
-	send_held(c, r, l->by_owner.right);
-}
-
-static void send_waiting(struct belay_core *c, const struct resource *r)
-{
-	uint32_t count = queue_collect(c, r, range_of(0, BELAY_OFFSET_MAX), true);
-
-	for (uint32_t k = 0; k < count; k++) {
-		const struct request *q = request_at(c, c->scratch[k]);
-		struct belay_op op = {
-			.type = BELAY_OP_WAITING,
-			.key = r->key,
-			.range = range_of(q->start, q->end),
-			.owner = owner_at(c, q->owner)->id,
-			.request = q->number,
-			.mode = (enum belay_mode)q->mode,
-			.wait = q->wait,
-			.test = q->test,
-		};
-
-		core_send(c, &op, true, 0, 0, 0);
-	}
-}
-
-void resource_relinquish(struct belay_core *c, uint32_t i)
-{
-	struct resource *r = resource_at(c, i);
-	struct local *l = local_at(c, r->local);
-	struct belay_op op = { .type = BELAY_OP_RELINQ, .key = r->key, .epoch = r->epoch };
-
-	assert(resource_authority(c, r));
-	due_drop(c, l);
-	/* Grants that are not believed yet are in the table, hence in held[] (S4). */
-	send_held(c, r, r->by_owner);
-	send_waiting(c, r);
-	op.token = l->token;
-	core_send(c, &op, true, 0, 0, 0);
-	l->relinquished = true;
-	c->stats.relinquished++;
-	resource_unidle(c, i);
-	request_back(c, i);
 }
 
 static void let_idle_go(struct belay_core *c, uint32_t i)
 {
 	struct resource *r = resource_at(c, i);
 	struct belay_op op = { .type = BELAY_OP_IDLE, .key = r->key, .epoch = r->epoch };
+	uint32_t d, next;
 
 	c->stats.idles++;
-	if (r->state == BELAY_STATE_OWNED) {
-		resource_relinquish(c, i);
+	if (r->delegations == 0) {
+		/* Any one node may say it of an arbitrated resource: the lowest does. */
+		if (member_lowest_synced(c))
+			core_send(c, &op, false, 0, 0, 0);
+		resource_touch(c, i);
 		return;
 	}
-	/* Any one node may say it of an arbitrated resource: the lowest does. */
-	if (member_lowest_synced(c))
-		core_send(c, &op, false, 0, 0, 0);
-	resource_touch(c, i);
+	for (d = r->delegations; d != 0; d = next) {
+		next = delegation_at(c, d)->next;
+		if (delegation_own(c, delegation_at(c, d)))
+			recall_idle(c, d);
+	}
+	resource_unidle(c, i);
 }
 
 void resource_tick(struct belay_core *c)
@@ -357,16 +177,6 @@ void resource_tick(struct belay_core *c)
 	uint64_t keep_us = c->config.idle_us;
 	uint32_t i, budget = 64;
 
-	for (i = c->due.head; i != 0;) {
-		const struct local *l = local_at(c, resource_at(c, i)->local);
-		uint32_t next = l->due_next;
-
-		if (l->due_us > c->now_us)
-			core_wake(c, l->due_us);
-		else
-			resource_relinquish(c, i);
-		i = next;
-	}
 	/* When room gets short, the longest unused go early. */
 	if (c->resources_replicated > c->config.limits.resources_max / 4 * 3)
 		keep_us = 0;

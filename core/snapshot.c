@@ -7,11 +7,7 @@
  */
 #include "core/internal.h"
 
-static bool lock_replicated(const struct belay_core *c, const struct lock *l)
-{
-	return l->owner != 0 &&
-	       (l->staged || resource_at(c, l->resource)->state == BELAY_STATE_ARB);
-}
+#define PHASES 6u		/* between CORE and END */
 
 static bool owner_replicated(const struct belay_core *c, const struct owner *o)
 {
@@ -63,17 +59,26 @@ static bool put_resource(const struct belay_core *c, uint32_t i, struct belay_re
 {
 	const struct resource *r = resource_at(c, i);
 
-	if (r->state == BELAY_STATE_UNOWNED || r->state == BELAY_STATE_COUNT)
+	if (r->gone || !r->known)
 		return false;
 	rec->number = i;
 	rec->key = r->key;
-	rec->state = (enum belay_state)r->state;
-	if (r->state != BELAY_STATE_ARB)
-		rec->node = c->node[r->owner].id;
 	rec->epoch = r->epoch;
-	rec->user = c->node[r->user].id;
-	rec->streak = r->streak;
-	rec->backoff = r->backoff;
+	return true;
+}
+
+static bool put_delegation(const struct belay_core *c, uint32_t i, struct belay_record *rec)
+{
+	const struct delegation *d = delegation_at(c, i);
+
+	if (d->resource == 0)
+		return false;
+	rec->resource_number = d->resource;
+	rec->node = c->node[d->node].id;
+	rec->range = range_of(d->start, d->end);
+	rec->mode = (enum belay_mode)d->mode;
+	rec->epoch = d->epoch;
+	rec->recalled = d->recalled;
 	return true;
 }
 
@@ -81,7 +86,7 @@ static bool put_lock(const struct belay_core *c, uint32_t i, struct belay_record
 {
 	const struct lock *l = lock_at(c, i);
 
-	if (!lock_replicated(c, l))
+	if (l->owner == 0 || !(l->replicated || l->staged))
 		return false;
 	rec->resource_number = l->resource;
 	rec->owner_number = l->owner;
@@ -114,13 +119,16 @@ int belay_core_snapshot_next(const struct belay_core *c, struct belay_cursor *cu
 	static const struct {
 		enum belay_record_type type;
 		bool (*put)(const struct belay_core *c, uint32_t i, struct belay_record *rec);
-	} phases[] = {
-		{ BELAY_RECORD_NODE, put_node },	 { BELAY_RECORD_OWNER, put_owner },
-		{ BELAY_RECORD_RESOURCE, put_resource }, { BELAY_RECORD_LOCK, put_lock },
+	} phases[PHASES] = {
+		{ BELAY_RECORD_NODE, put_node },
+		{ BELAY_RECORD_OWNER, put_owner },
+		{ BELAY_RECORD_RESOURCE, put_resource },
+		{ BELAY_RECORD_DELEGATION, put_delegation },
+		{ BELAY_RECORD_LOCK, put_lock },
 		{ BELAY_RECORD_WAITER, put_waiter },
 	};
-	const uint32_t ends[] = { c->node_count, c->owners.fresh, c->resources.fresh,
-				  c->locks.fresh, c->requests.fresh };
+	const uint32_t ends[PHASES] = { c->node_count,	     c->owners.fresh, c->resources.fresh,
+					c->delegations.fresh, c->locks.fresh,  c->requests.fresh };
 	struct belay_record rec = { .type = BELAY_RECORD_CORE };
 
 	if (cursor->phase == 0) {
@@ -129,7 +137,7 @@ int belay_core_snapshot_next(const struct belay_core *c, struct belay_cursor *cu
 		*ret_record = rec;
 		return 1;
 	}
-	for (; cursor->phase <= 5; cursor->phase++, cursor->at = 1) {
+	for (; cursor->phase <= PHASES; cursor->phase++, cursor->at = 1) {
 		rec.type = phases[cursor->phase - 1].type;
 		while (cursor->at < ends[cursor->phase - 1]) {
 			if (!phases[cursor->phase - 1].put(c, cursor->at++, &rec))
@@ -139,7 +147,7 @@ int belay_core_snapshot_next(const struct belay_core *c, struct belay_cursor *cu
 			return 1;
 		}
 	}
-	if (cursor->phase > 6)
+	if (cursor->phase > PHASES + 1)
 		return 0;
 	cursor->phase++;
 	rec = (struct belay_record){
@@ -174,30 +182,35 @@ static bool load_owner(struct belay_core *c, const struct belay_record *rec)
 
 static bool load_resource(struct belay_core *c, const struct belay_record *rec)
 {
-	bool owned = rec->state == BELAY_STATE_OWNED || rec->state == BELAY_STATE_RECALL;
-	uint32_t user = index_node(c, rec->user), owner = owned ? index_node(c, rec->node) : 0, i;
 	struct resource *r;
+	uint32_t i;
 
-	if (rec->number == 0 || rec->number >= c->resources.max || user == c->node_count ||
-	    owner == c->node_count || rec->backoff > BACKOFF_MAX ||
-	    rec->state == BELAY_STATE_UNOWNED || (owned && owner == c->self))
+	if (rec->number == 0 || rec->number >= c->resources.max)
 		return false;
 	i = index_resource(c, &rec->key, true);
-	if (i == 0 || resource_at(c, i)->state != BELAY_STATE_UNOWNED)
+	if (i == 0 || resource_at(c, i)->known || !resource_known(c, i))
 		return false;
 	r = resource_at(c, i);
 	resource_hash_out(c, r);
-	r->state = (uint8_t)rec->state;
-	r->owner = (uint8_t)owner;
 	r->epoch = rec->epoch;
-	r->user = (uint8_t)user;
-	r->streak = rec->streak;
-	r->backoff = (uint8_t)rec->backoff;
 	resource_hash_in(c, r);
-	c->resources_replicated++;
 	c->load_resource[rec->number] = i;
 	resource_touch(c, i);
 	return true;
+}
+
+static bool load_delegation(struct belay_core *c, const struct belay_record *rec)
+{
+	uint32_t node = index_node(c, rec->node), r, d = 0;
+
+	if (node == c->node_count || node == c->self || rec->resource_number >= c->resources.max ||
+	    c->load_resource[rec->resource_number] == 0)
+		return false;
+	r = c->load_resource[rec->resource_number];
+	while ((d = delegation_any(c, resource_at(c, r), rec->range, d)) != 0)
+		if (delegation_at(c, d)->node == node || conflicting(delegation_at(c, d)->mode, rec->mode))
+			return false;
+	return delegation_load(c, r, node, rec) != 0;
 }
 
 /* Resource and owner of a LOCK or WAITER record. */
@@ -215,13 +228,12 @@ static bool load_lock(struct belay_core *c, const struct belay_record *rec)
 {
 	uint32_t r, o, l;
 
-	if (!load_names(c, rec, &r, &o) ||
-	    rec->staged == (resource_at(c, r)->state == BELAY_STATE_ARB))
+	if (!load_names(c, rec, &r, &o))
 		return false;
-	if (table_blocks(c, resource_at(c, r), o, rec->range, BELAY_MODE_EX) ||
+	if (table_blocks(c, resource_at(c, r), o, rec->range, BELAY_MODE_EX, SIGHT_ALL) ||
 	    table_conflict(c, resource_at(c, r), rec->range, rec->mode, o) != 0)
 		return false;
-	l = table_add(c, r, o, rec->range, rec->mode);
+	l = table_add(c, r, o, rec->range, rec->mode, !rec->staged);
 	if (l == 0)
 		return false;
 	lock_at(c, l)->staged = rec->staged;
@@ -312,6 +324,9 @@ void snapshot_record(struct belay_core *c, const struct belay_record *rec)
 	case BELAY_RECORD_RESOURCE:
 		good = load_resource(c, rec);
 		break;
+	case BELAY_RECORD_DELEGATION:
+		good = load_delegation(c, rec);
+		break;
 	case BELAY_RECORD_LOCK:
 		good = load_lock(c, rec);
 		break;
@@ -334,9 +349,14 @@ void snapshot_record(struct belay_core *c, const struct belay_record *rec)
 static void clear_own_client(struct belay_core *c, uint32_t cl)
 {
 	struct belay_action lost = { .type = BELAY_ACTION_LOST, .client = client_at(c, cl)->id };
-	bool held = false;
+	bool held = client_at(c, cl)->loans != 0;
 	uint32_t o, next_o, i, next;
 
+	loan_void(c, cl);
+	if (index_client(c, c->self, lost.client) == 0) {
+		core_emit(c, &lost); /* loans were all it had */
+		return;
+	}
 	for (o = client_at(c, cl)->owners; o != 0; o = owner_at(c, o)->client_next)
 		held |= owner_at(c, o)->locks != 0;
 	for (o = client_at(c, cl)->owners; o != 0; o = next_o) {
@@ -358,15 +378,21 @@ static void clear_own_client(struct belay_core *c, uint32_t cl)
 
 static void clear_resources(struct belay_core *c)
 {
+	for (uint32_t i = 1; i < c->delegations.fresh; i++) {
+		const struct delegation *d = delegation_at(c, i);
+
+		if (d->resource != 0)
+			delegation_end(c, i, range_of(d->start, d->end));
+	}
 	for (uint32_t i = 1; i < c->resources.fresh; i++) {
 		struct resource *r = resource_at(c, i);
 
-		if (r->state == BELAY_STATE_COUNT)
+		if (r->gone)
 			continue;
 		assert(r->locks == 0 && r->waiting == 0);
 		if (r->local != 0)
 			local_at(c, r->local)->inflight = 0;
-		if (r->state != BELAY_STATE_UNOWNED)
+		if (r->known)
 			resource_forget(c, i);
 		else
 			index_resource_release(c, i);

@@ -74,22 +74,25 @@ static uint64_t lock_hash(const struct belay_core *c, const struct lock *l)
 	return index_mix(index_mix(h, l->start), (l->end << 1) | l->mode);
 }
 
-static void count_in(struct belay_core *c, const struct lock *l)
+static void count_in(struct belay_core *c, struct lock *l)
 {
+	l->replicated = true;
+	l->staged = false;
 	c->digest += lock_hash(c, l);
 	c->locks_replicated++;
 	owner_at(c, l->owner)->replicated++;
 }
 
-static void count_out(struct belay_core *c, const struct lock *l)
+static void count_out(struct belay_core *c, struct lock *l)
 {
+	l->replicated = false;
 	c->digest -= lock_hash(c, l);
 	c->locks_replicated--;
 	owner_at(c, l->owner)->replicated--;
 }
 
 uint32_t table_add(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
-		   enum belay_mode mode)
+		   enum belay_mode mode, bool replicated)
 {
 	struct resource *res = resource_at(c, r);
 	struct owner *o = owner_at(c, owner);
@@ -116,7 +119,7 @@ uint32_t table_add(struct belay_core *c, uint32_t r, uint32_t owner, struct bela
 	by_range_insert(c, mode == BELAY_MODE_EX ? &res->ex : &res->sh, i);
 	by_owner_insert(c, &res->by_owner, i);
 	res->locks++;
-	if (res->state == BELAY_STATE_ARB)
+	if (replicated)
 		count_in(c, l);
 	return i;
 }
@@ -130,7 +133,7 @@ void table_remove(struct belay_core *c, uint32_t i)
 	by_range_remove(c, l->mode == BELAY_MODE_EX ? &res->ex : &res->sh, i);
 	by_owner_remove(c, &res->by_owner, i);
 	res->locks--;
-	if (res->state == BELAY_STATE_ARB)
+	if (l->replicated)
 		count_out(c, l);
 	if (l->owner_prev != 0)
 		lock_at(c, l->owner_prev)->owner_next = l->owner_next;
@@ -143,30 +146,16 @@ void table_remove(struct belay_core *c, uint32_t i)
 	pool_put(&c->locks, i);
 }
 
-static void publish(struct belay_core *c, uint32_t i, bool replicated)
+void table_publish(struct belay_core *c, uint32_t lock, bool replicated)
 {
-	struct lock *l;
+	struct lock *l = lock_at(c, lock);
 
-	if (i == 0)
+	if (l->replicated == replicated)
 		return;
-	l = lock_at(c, i);
-	publish(c, l->by_owner.left, replicated);
 	if (replicated)
 		count_in(c, l);
 	else
 		count_out(c, l);
-	l->staged = false;
-	publish(c, l->by_owner.right, replicated);
-}
-
-void table_publish(struct belay_core *c, struct resource *r, bool replicated)
-{
-	publish(c, r->by_owner, replicated);
-}
-
-uint32_t table_any(const struct resource *r)
-{
-	return r->by_owner;
 }
 
 struct search {
@@ -206,6 +195,14 @@ bool table_each_conflict(const struct belay_core *c, const struct resource *r,
 	if (search(&s, r->ex))
 		return true;
 	return mode == BELAY_MODE_EX && search(&s, r->sh);
+}
+
+bool table_each(const struct belay_core *c, const struct resource *r, struct belay_range range,
+		bool (*each)(void *context, uint32_t lock), void *context)
+{
+	struct search s = { c, range, 0, each, context };
+
+	return search(&s, r->sh) || search(&s, r->ex);
 }
 
 static bool take_first(void *context, uint32_t lock)
@@ -249,28 +246,36 @@ uint32_t table_first(const struct belay_core *c, const struct resource *r, uint3
 	return best;
 }
 
+static bool seen(const struct lock *l, enum sight sight)
+{
+	return sight == SIGHT_ALL || l->replicated == (sight == SIGHT_REPLICATED);
+}
+
 bool table_blocks(const struct belay_core *c, const struct resource *r, uint32_t owner,
-		  struct belay_range range, enum belay_mode mode)
+		  struct belay_range range, enum belay_mode mode, enum sight sight)
 {
 	uint32_t i = table_first(c, r, owner, range.start);
 
 	while (i != 0 && lock_at(c, i)->start <= range.end) {
-		if (conflicting(lock_at(c, i)->mode, mode))
+		const struct lock *l = lock_at(c, i);
+
+		if (conflicting(l->mode, mode) && seen(l, sight))
 			return true;
-		i = table_first(c, r, owner, lock_at(c, i)->end + 1);
+		i = table_first(c, r, owner, l->end + 1);
 	}
 	return false;
 }
 
 bool table_covers(const struct belay_core *c, const struct resource *r, uint32_t owner,
-		  struct belay_range range, enum belay_mode mode)
+		  struct belay_range range, enum belay_mode mode, enum sight sight)
 {
 	uint64_t at = range.start;
 
 	for (;;) {
 		uint32_t i = table_first(c, r, owner, at);
 
-		if (i == 0 || lock_at(c, i)->start > at || lock_at(c, i)->mode < (uint8_t)mode)
+		if (i == 0 || lock_at(c, i)->start > at || lock_at(c, i)->mode < (uint8_t)mode ||
+		    !seen(lock_at(c, i), sight))
 			return false;
 		if (lock_at(c, i)->end >= range.end)
 			return true;
@@ -283,17 +288,22 @@ uint32_t table_share(const struct belay_core *c)
 	return c->config.limits.locks_max / 2 / c->node_count;
 }
 
-bool table_room(const struct belay_core *c, const struct resource *r, uint32_t owner, uint32_t more)
+uint32_t table_private(const struct belay_core *c)
+{
+	return c->locks.count - c->locks_replicated + c->room_lent;
+}
+
+bool table_room(const struct belay_core *c, uint32_t owner, uint32_t more, bool replicated)
 {
 	uint32_t max = c->config.limits.locks_max, own_max = c->config.limits.locks_per_owner_max;
 
-	if (r->state == BELAY_STATE_ARB)
+	if (replicated)
 		return c->locks_replicated + more <= max &&
 		       owner_at(c, owner)->replicated + more <= own_max;
 	/* Own authority: what is private here must still fit when it becomes
 	 * replicated, with what every other node may have in private. */
 	return c->locks_replicated + more <= max && owner_at(c, owner)->held + more <= own_max &&
-	       c->locks.count - c->locks_replicated + more <= table_share(c);
+	       table_private(c) + more <= table_share(c);
 }
 
 /* Give an existing lock another range. */
@@ -304,7 +314,7 @@ static void reshape(struct belay_core *c, uint32_t i, uint64_t start, uint64_t e
 
 	table_remove(c, i);
 	made = table_add(c, old.resource, old.owner, range_of(start, end),
-			 (enum belay_mode)old.mode);
+			 (enum belay_mode)old.mode, old.replicated);
 	if (made != 0)
 		lock_at(c, made)->staged = old.staged;
 }
@@ -323,15 +333,15 @@ static void carve(struct belay_core *c, uint32_t i, struct belay_range range)
 		table_remove(c, i);
 	if (left && right)
 		(void)table_add(c, old.resource, old.owner, range_of(range.end + 1, old.end),
-				(enum belay_mode)old.mode);
+				(enum belay_mode)old.mode, old.replicated);
 }
 
 bool table_set(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
-	       enum belay_mode mode)
+	       enum belay_mode mode, bool replicated, struct belay_range bounds)
 {
 	struct resource *res = resource_at(c, r);
 	struct belay_range merged = range;
-	uint64_t at = range.start > 0 ? range.start - 1 : 0;
+	uint64_t at = range.start > bounds.start ? range.start - 1 : range.start;
 	bool weaker = false;
 	uint32_t i;
 
@@ -339,12 +349,14 @@ bool table_set(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_ra
 	while ((i = table_first(c, res, owner, at)) != 0) {
 		const struct lock *l = lock_at(c, i);
 
-		if (l->start > range.end + 1)
+		if (l->start > range.end + 1 || l->start > bounds.end)
 			break;
 		at = l->end + 1;
+		if (l->replicated != replicated)
+			continue;
 		if (l->mode == (uint8_t)mode) {
-			if (l->start <= range.start && l->end >= range.end)
-				return false;
+			if (l->start <= merged.start && l->end >= merged.end)
+				return false; /* nothing was merged before it */
 			if (l->start < merged.start)
 				merged.start = l->start;
 			if (l->end > merged.end)
@@ -355,28 +367,33 @@ bool table_set(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_ra
 			carve(c, i, range);
 		}
 	}
-	(void)table_add(c, r, owner, merged, mode);
+	(void)table_add(c, r, owner, merged, mode, replicated);
 	return weaker;
 }
 
-bool table_clear(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
+bool table_clear(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
+		 enum sight sight)
 {
 	struct resource *res = resource_at(c, r);
+	uint64_t at = range.start;
 	bool any = false, last = false;
 	uint32_t i;
 
-	while (!last && (i = table_first(c, res, owner, range.start)) != 0) {
+	while (!last && (i = table_first(c, res, owner, at)) != 0) {
 		const struct lock *l = lock_at(c, i);
 
 		if (l->start > range.end)
 			break;
+		last = l->end >= range.end;
+		at = l->end + 1;
+		if (!seen(l, sight))
+			continue;
 		/* At the limit a hole cannot be cut: the range stays locked, which is safe. */
 		if (l->start < range.start && l->end > range.end &&
-		    !table_room(c, res, owner, 1)) {
+		    !table_room(c, owner, 1, l->replicated)) {
 			c->stats.refused++;
 			return any;
 		}
-		last = l->end >= range.end;
 		carve(c, i, range);
 		any = true;
 	}

@@ -232,14 +232,10 @@ struct belay_record {
 	/* OWNER: number owner */
 	uint32_t number;
 	struct belay_owner owner;
-	/* RESOURCE: number key state node(owner node, 0 if none) epoch + policy counters
+	/* RESOURCE: number key epoch
 	 * DELEGATION: resource number, node range mode epoch recalled */
 	struct belay_key key;
-	enum belay_state state;
 	uint64_t epoch;
-	uint32_t user;		/* node of the last requests ... */
-	uint32_t streak;	/* ... and how many in a row */
-	uint32_t backoff;	/* log2 of the streak that a CLAIM needs */
 	bool recalled;
 	/* LOCK: resource number, owner number, range mode staged
 	 * WAITER: the same but staged, request wait test queue */

@@ -53,6 +53,8 @@ static void put_config(struct writer *w, const struct belay_core_config *c)
 	put_u32(w, c->min_hold_us);
 	put_u32(w, c->idle_us);
 	put_u32(w, c->claim_streak);
+	put_u32(w, c->share_streak);
+	put_u32(w, c->lend_after);
 	put_u64(w, c->token_base);
 }
 

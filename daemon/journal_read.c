@@ -30,6 +30,8 @@ static void get_config(struct reader *c, struct belay_core_config *config)
 	config->min_hold_us = get_u32(c);
 	config->idle_us = get_u32(c);
 	config->claim_streak = get_u32(c);
+	config->share_streak = get_u32(c);
+	config->lend_after = get_u32(c);
 	config->token_base = get_u64(c);
 }
 

@@ -18,27 +18,25 @@ enum field {
 	SYNCED = 1 << 4,
 	/* ... and these as FLAG_CHOICE: no record has two of them, or of OWNER. */
 	STANDING = 1 << 5,
-	STATE = 1 << 6,
 	/* These follow, in this order. */
-	PLACE = 1 << 7,
-	TOKEN = 1 << 8,
-	NUMBER = 1 << 9,
-	KEY = 1 << 10,
-	NODE = 1 << 11,
-	INCARNATION = 1 << 12,
-	SEQ = 1 << 13,
-	OWNER = 1 << 14,	/* node, client, key, pid; the kind lives in the flags: FLAG_CHOICE */
-	EPOCH = 1 << 15,
-	POLICY = 1 << 16,	/* user, streak, backoff */
-	REFERENCES = 1 << 17,	/* the numbers of the resource and of the owner */
-	RANGE = 1 << 18,
-	REQUEST = 1 << 19,
-	QUEUE = 1 << 20,
-	HASH = 1 << 21,
-	COUNT = 1 << 22,
-	RESOURCE = 1 << 23,	/* the number of the resource alone */
+	PLACE = 1 << 6,
+	TOKEN = 1 << 7,
+	NUMBER = 1 << 8,
+	KEY = 1 << 9,
+	NODE = 1 << 10,
+	INCARNATION = 1 << 11,
+	SEQ = 1 << 12,
+	OWNER = 1 << 13,	/* node, client, key, pid; the kind lives in the flags: FLAG_CHOICE */
+	EPOCH = 1 << 14,
+	REFERENCES = 1 << 15,	/* the numbers of the resource and of the owner */
+	RANGE = 1 << 16,
+	REQUEST = 1 << 17,
+	QUEUE = 1 << 18,
+	HASH = 1 << 19,
+	COUNT = 1 << 20,
+	RESOURCE = 1 << 21,	/* the number of the resource alone */
 	/* This one lives in the flags, too, as FLAG_RECALLED. */
-	RECALLED = 1 << 24,
+	RECALLED = 1 << 22,
 };
 
 #define FLAGS (MODE | WAIT | TEST | STAGED | SYNCED)
@@ -50,14 +48,11 @@ enum field {
 
 #define SNAPSHOT_LAST 0x01
 
-/* log2 of a 32-bit streak. */
-#define BACKOFF_MAX 31
-
 static const uint32_t record_fields[BELAY_RECORD_COUNT] = {
 	[BELAY_RECORD_CORE] = PLACE | TOKEN,
 	[BELAY_RECORD_NODE] = NODE | STANDING | SYNCED | INCARNATION | SEQ,
 	[BELAY_RECORD_OWNER] = NUMBER | OWNER,
-	[BELAY_RECORD_RESOURCE] = NUMBER | KEY | STATE | NODE | EPOCH | POLICY,
+	[BELAY_RECORD_RESOURCE] = NUMBER | KEY | EPOCH,
 	[BELAY_RECORD_DELEGATION] = RESOURCE | NODE | EPOCH | RANGE | MODE | RECALLED,
 	[BELAY_RECORD_LOCK] = REFERENCES | RANGE | MODE | STAGED,
 	[BELAY_RECORD_WAITER] = REFERENCES | RANGE | MODE | REQUEST | WAIT | TEST | QUEUE,
@@ -66,7 +61,7 @@ static const uint32_t record_fields[BELAY_RECORD_COUNT] = {
 
 static uint8_t flags_allowed(uint32_t fields)
 {
-	bool choice = fields & (OWNER | STANDING | STATE);
+	bool choice = fields & (OWNER | STANDING);
 
 	return (uint8_t)((fields & FLAGS) | (choice ? FLAG_CHOICE : 0) |
 			 (fields & RECALLED ? FLAG_RECALLED : 0));
@@ -76,9 +71,7 @@ static unsigned choice_of(const struct belay_record *record, uint32_t fields)
 {
 	if (fields & OWNER)
 		return record->owner.kind;
-	if (fields & STANDING)
-		return record->standing;
-	return record->state;
+	return record->standing;
 }
 
 static uint8_t flags_of(const struct belay_record *record, uint32_t fields)
@@ -109,16 +102,6 @@ static void get_flags(struct belay_record *record, uint32_t fields, uint8_t flag
 		record->owner.kind = choice;
 	if (fields & STANDING)
 		record->standing = choice;
-	if (fields & STATE)
-		record->state = choice;
-}
-
-static bool resource_valid(const struct belay_record *record)
-{
-	bool owned = record->state == BELAY_STATE_OWNED || record->state == BELAY_STATE_RECALL;
-
-	return record->state < BELAY_STATE_COUNT && record->backoff <= BACKOFF_MAX &&
-	       (record->node != 0 || !owned);
 }
 
 /* What the encoding itself does not rule out; the rest is asserted where it is encoded. */
@@ -129,8 +112,6 @@ static bool record_valid(const struct belay_record *record)
 		return record->node != 0 && record->standing < BELAY_NODE_STANDING_COUNT;
 	case BELAY_RECORD_OWNER:
 		return record->owner.node != 0 && record->owner.kind < BELAY_KIND_COUNT;
-	case BELAY_RECORD_RESOURCE:
-		return resource_valid(record);
 	case BELAY_RECORD_DELEGATION:
 		return record->node != 0;
 	case BELAY_RECORD_WAITER:
@@ -165,11 +146,6 @@ static void put_fields(struct writer *c, const struct belay_record *record, uint
 	}
 	if (fields & EPOCH)
 		put_varint(c, record->epoch);
-	if (fields & POLICY) {
-		put_varint(c, record->user);
-		put_varint(c, record->streak);
-		put_varint(c, record->backoff);
-	}
 	if (fields & REFERENCES) {
 		put_varint(c, record->resource_number);
 		put_varint(c, record->owner_number);
@@ -210,11 +186,6 @@ static void get_fields(struct reader *c, struct belay_record *record, uint32_t f
 	}
 	if (fields & EPOCH)
 		record->epoch = get_varint(c, UINT64_MAX);
-	if (fields & POLICY) {
-		record->user = get_varint32(c);
-		record->streak = get_varint32(c);
-		record->backoff = get_varint32(c);
-	}
 	if (fields & REFERENCES) {
 		record->resource_number = get_varint32(c);
 		record->owner_number = get_varint32(c);

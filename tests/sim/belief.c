@@ -69,6 +69,9 @@ static bool busy_now(const struct sim *sim, const struct request *request)
 
 		if (!q->used || q->test || q->answered || (q->orphan && sim->owner[q->owner].gone))
 			continue;
+		/* It was refused, and its client will hear of it. */
+		if (q->decided && q->result != 0 && q->lowered == 0)
+			continue;
 		if (request_conflicts(sim, q, request))
 			return true;
 		/* A lock that is being lowered may still be whole. */
@@ -240,10 +243,10 @@ static void settle_lowered(struct sim *sim, uint32_t owner, uint32_t key, uint32
 	}
 }
 
-static void grant(struct sim *sim, struct node *node, const struct request *request, uint64_t token)
+/* The table has it from now on; its client hears of it soon. */
+static void grant_decided(struct sim *sim, struct node *node, const struct request *request, uint64_t token)
 {
 	struct owner *o = &sim->owner[request->owner];
-	enum hold hold;
 
 	sim->tally.grants++;
 	if (!o->believes) {
@@ -251,13 +254,23 @@ static void grant(struct sim *sim, struct node *node, const struct request *requ
 		return;
 	}
 	judge_grant(sim, node, request);
-	if (request->mode == BELAY_MODE_SH)
-		settle_lowered(sim, request->owner, request->key, request->first, request->last);
 	for (uint32_t a = request->first; a <= request->last; a++) {
 		/* With other calls under way, what stands in the table is between them. */
 		if ((o->pending == 1 && token >= o->token[request->key][a]) ||
 		    o->maybe[request->key][a] < hold_of(request->mode))
 			o->maybe[request->key][a] = (uint8_t)hold_of(request->mode);
+	}
+	note_busy(sim, request);
+}
+
+static void grant_told(struct sim *sim, const struct request *request, uint64_t token)
+{
+	struct owner *o = &sim->owner[request->owner];
+	enum hold hold;
+
+	if (request->mode == BELAY_MODE_SH)
+		settle_lowered(sim, request->owner, request->key, request->first, request->last);
+	for (uint32_t a = request->first; a <= request->last; a++) {
 		/* The answers to two threads may come in either order; the later grant is what counts. */
 		if ((request->unlocked & (1u << a)) || token < o->token[request->key][a])
 			continue;
@@ -269,18 +282,19 @@ static void grant(struct sim *sim, struct node *node, const struct request *requ
 		check_exclusion(sim, request->owner, request->key, a);
 		check_token(sim, request, a, hold, token);
 	}
-	note_busy(sim, request);
 }
 
 /* ---- requests ---- */
 
-struct request *request_find(struct sim *sim, uint32_t node, uint32_t client, uint64_t cookie)
+struct request *request_find(struct sim *sim, uint32_t node, uint32_t process, uint32_t client, uint64_t cookie)
 {
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		struct request *q = &sim->request[i];
 		const struct owner *o = &sim->owner[q->owner];
 
-		if (q->used && !q->orphan && q->cookie == cookie && o->id.node == node && o->id.client == client)
+		/* Clients are numbered anew by each belayd. */
+		if (q->used && !q->told && q->cookie == cookie && o->id.node == node && o->id.client == client &&
+		    o->process == process)
 			return q;
 	}
 	return NULL;
@@ -413,18 +427,24 @@ static void check_refusal(struct sim *sim, struct node *node, const struct reque
 	}
 }
 
-void belief_answer(struct sim *sim, struct node *node, const struct belay_action *reply)
+void belief_decided(struct sim *sim, struct node *node, const struct belay_action *reply)
 {
-	struct request *q = request_find(sim, node->id, reply->client, reply->cookie);
+	struct request *q = request_find(sim, node->id, node->process, reply->client, reply->cookie);
 
 	sim->tally.replies++;
-	if (!q) {
+	if (!q || q->decided) {
 		sim_fail(sim, "n%u answers client %u, which asked nothing", node->id, reply->client);
 		return;
 	}
+	q->decided = true;
+	q->result = reply->result;
+	q->granted_token = reply->token;
+	if (q->orphan)
+		return;		/* nobody listens any more */
 	if (reply->result == -EIO) {
 		/* Others may have it in their queue until this life is over for them. */
 		orphan(sim, q);
+		q->told = true;
 		return;
 	}
 	if (reply->result != 0)
@@ -432,14 +452,87 @@ void belief_answer(struct sim *sim, struct node *node, const struct belay_action
 	else if (q->test)
 		check_test(sim, node, q, reply);
 	else
-		grant(sim, node, q, reply->token);
-	if (reply->result != 0)
+		grant_decided(sim, node, q, reply->token);
+}
+
+void belief_told(struct sim *sim, struct request *q)
+{
+	assert(q->decided && !q->orphan);
+	q->told = true;
+	if (q->result != 0)
 		restore_lowered(sim, q);
+	else if (!q->test)
+		grant_told(sim, q, q->granted_token);
 	orphan(sim, q);
 	q->answered = true;
 	if (!q->wait)
 		request_drop(sim, q);
 	note_free(sim);
+}
+
+void belief_refused(struct sim *sim, struct request *q)
+{
+	if (!q->orphan) {
+		restore_lowered(sim, q);
+		sim->owner[q->owner].pending--;
+	}
+	request_drop(sim, q);
+}
+
+/* ---- in a loan ---- */
+
+void belief_loan_lock(struct sim *sim, struct node *node, const struct request *what, uint64_t token)
+{
+	struct owner *o = &sim->owner[what->owner];
+	enum hold hold = hold_of(what->mode);
+
+	sim->tally.loan_grants++;
+	if (!o->believes) {
+		sim_fail(sim, "n%u client %u, which is gone or has lost its locks, takes one in a loan", node->id,
+			 o->id.client);
+		return;
+	}
+	judge_loan_grant(sim, node, what);
+	settle_lowered(sim, what->owner, what->key, what->first, what->last);
+	o->dirty[what->key] = o->touched[what->key] = true;
+	for (uint32_t a = what->first; a <= what->last; a++) {
+		if (token <= o->token[what->key][a])
+			sim_fail(sim, "token %" PRIu64 " of a grant in a loan on r%u atom %u does not exceed %" PRIu64
+				 " of this owner's last", token, what->key, a, o->token[what->key][a]);
+		o->token[what->key][a] = token;
+		o->maybe[what->key][a] = (uint8_t)hold;
+		set_hold(sim, o, what->key, a, hold);
+		check_exclusion(sim, what->owner, what->key, a);
+		check_token(sim, what, a, hold, token);
+	}
+	note_busy(sim, what);
+	note_free(sim);
+}
+
+void belief_loan_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last)
+{
+	struct owner *o = &sim->owner[owner];
+
+	sim->tally.loan_unlocks++;
+	belief_unlock(sim, owner, key, first, last);
+	for (uint32_t a = first; a <= last; a++)
+		o->maybe[key][a] = HOLD_NONE;
+}
+
+void belief_loan_busy(struct sim *sim, struct node *node, const struct request *what)
+{
+	sim->tally.loan_busy++;
+	if (!busy_now(sim, what))
+		sim_fail(sim, "n%u client %u finds r%u busy in a loan, but nothing is held there", node->id,
+			 sim->owner[what->owner].id.client, what->key);
+}
+
+void belief_loan_free(struct sim *sim, struct node *node, const struct request *what)
+{
+	sim->tally.free_tests++;
+	if (!free_now(sim, what))
+		sim_fail(sim, "n%u client %u finds r%u free in a loan, and it is not", node->id,
+			 sim->owner[what->owner].id.client, what->key);
 }
 
 /* ---- ends of belief ---- */
@@ -448,16 +541,10 @@ void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first
 {
 	struct owner *o = &sim->owner[owner];
 
-	/* At a limit a hole cannot be cut: what was given back in the middle stays locked. */
-	bool whole = !sim->temper.small_limits || (first == 0 && last == SIM_ATOMS - 1);
-
 	o->unlocks++;
 	settle_lowered(sim, owner, key, first, last);
-	for (uint32_t a = first; a <= last; a++) {
+	for (uint32_t a = first; a <= last; a++)
 		set_hold(sim, o, key, a, HOLD_NONE);
-		if (o->pending == 0 && whole)
-			o->maybe[key][a] = HOLD_NONE;
-	}
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		struct request *q = &sim->request[i];
 
@@ -467,6 +554,38 @@ void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first
 			q->unlocked |= (uint8_t)(1u << a);
 	}
 	note_free(sim);
+}
+
+/* Is a request of this owner with its node, and not answered? */
+static bool any_taken(const struct sim *sim, uint32_t owner)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		const struct request *q = &sim->request[i];
+
+		if (q->used && !q->orphan && q->owner == owner && q->taken)
+			return true;
+	}
+	return false;
+}
+
+void belief_unlock_taken(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last)
+{
+	struct owner *o = &sim->owner[owner];
+	/* At a limit a hole cannot be cut: what was given back in the middle stays locked. */
+	bool whole = !sim->temper.small_limits || (first == 0 && last == SIM_ATOMS - 1);
+
+	if (!whole || any_taken(sim, owner))
+		return;
+	for (uint32_t a = first; a <= last; a++) {
+		if (o->held[key][a] != HOLD_NONE || o->maybe[key][a] == HOLD_NONE)
+			continue;
+		/* Until this moment its node did not know that it had ended. */
+		if (sim->temper.ipc_us > 0) {
+			o->ended[key][a] = o->maybe[key][a];
+			o->ended_us[key][a] = sim->now_us;
+		}
+		o->maybe[key][a] = HOLD_NONE;
+	}
 }
 
 static void owner_void(struct sim *sim, uint32_t owner, bool gone)
@@ -495,6 +614,16 @@ static void void_owners(struct sim *sim, struct node *node, uint32_t client, boo
 void belief_client_gone(struct sim *sim, struct node *node, uint32_t client)
 {
 	void_owners(sim, node, client, true);
+	/* Those that died before their belayd knew it. */
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		struct owner *o = &sim->owner[i];
+
+		if (!o->used || !o->dead || o->gone || o->id.node != node->id || o->id.client != client ||
+		    o->process != node->process)
+			continue;
+		o->gone = true;
+		o->void_us = sim->now_us;
+	}
 }
 
 void belief_void(struct sim *sim, struct node *node, uint32_t client)
@@ -502,15 +631,33 @@ void belief_void(struct sim *sim, struct node *node, uint32_t client)
 	void_owners(sim, node, client, false);
 }
 
+void belief_client_dies(struct sim *sim, struct node *node, uint32_t client)
+{
+	for (uint32_t i = 0; i < sim->owner_top; i++) {
+		struct owner *o = &sim->owner[i];
+
+		if (o->used && o->believes && o->id.node == node->id && o->id.client == client)
+			o->dead = true;
+	}
+	void_owners(sim, node, client, false);
+}
+
+/* One whose client is dead, and its belayd does not know it, does as well. */
+static bool goes_on(const struct owner *o, const struct node *node)
+{
+	return o->used && (o->believes || (o->dead && !o->gone)) && o->id.node == node->id &&
+	       o->process == node->process;
+}
+
 void belief_new_life(struct sim *sim, struct node *node)
 {
 	for (uint32_t i = 0; i < sim->owner_top; i++)
-		if (sim->owner[i].used && sim->owner[i].believes && sim->owner[i].id.node == node->id)
+		if (goes_on(&sim->owner[i], node))
 			sim->owner[i].incarnation = node->incarnation;
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		struct request *q = &sim->request[i];
 
-		if (!q->used || q->orphan || sim->owner[q->owner].id.node != node->id)
+		if (!q->used || q->decided || !goes_on(&sim->owner[q->owner], node))
 			continue;
 		q->order = 0;
 		q->sent = false;
@@ -598,7 +745,7 @@ uint32_t owner_new(struct sim *sim, struct node *node, uint32_t client, uint64_t
 	sim->owner[i] = (struct owner){
 		.used = true, .believes = true, .serial = ++sim->owner_serial,
 		.id = { .node = node->id, .client = client, .key = key, .pid = 100 * node->id + client, .kind = kind },
-		.incarnation = node->incarnation,
+		.incarnation = node->incarnation, .process = node->process,
 	};
 	if (i + 1 > sim->owner_top)
 		sim->owner_top = i + 1;

@@ -13,99 +13,70 @@ struct client *client_find(struct node *node, uint32_t id)
 	return NULL;
 }
 
-struct client *client_new(struct sim *sim, struct node *node)
+struct client *client_new(struct sim *sim, struct node *node, uint32_t index)
 {
-	struct client *client = NULL;
+	struct client *client = &node->client[index];
 
-	for (uint32_t i = 0; i < SIM_CLIENTS && !client; i++)
-		if (!node->client[i].used)
-			client = &node->client[i];
-	if (!client)
-		return NULL;
-	*client = (struct client){ .used = true, .id = ++node->client_last };
+	assert(!client->used);
+	*client = (struct client){
+		.used = true, .id = ++node->client_last, .sim = sim, .node = node,
+		.serial = ++sim->client_serial, .process = node->process,
+	};
+	client->borrows = random_chance(&sim->random, sim->temper.borrow_percent);
+	if (client->borrows)
+		client->memory = loan_memory(sim, node, index);
 	for (uint32_t i = 0; i < SIM_CLIENT_OWNERS; i++)
 		client->owner[i] = SIM_NONE;
-	(void)sim;
 	return client;
 }
 
-static void lock_event(const struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last,
-		       struct belay_event *ret_event)
+int client_lock(struct sim *sim, struct client *client, uint32_t owner, const struct request *what)
 {
-	*ret_event = (struct belay_event){ .type = BELAY_EVENT_LOCK };
-	sim_make_key(key, &ret_event->lock.key);
-	ret_event->lock.range = sim_range(first, last);
-	ret_event->lock.owner = sim->owner[owner].id;
-	/* The core knows on which node it runs. */
-	ret_event->lock.owner.node = 0;
+	struct call call = { .type = what->test ? CALL_TEST : CALL_LOCK, .what = *what };
+
+	call.what.owner = owner;
+	return loan_call(sim, client, &call);
 }
 
-int client_lock(struct sim *sim, struct node *node, struct client *client, uint32_t owner,
-		const struct request *what)
+void client_unlock(struct sim *sim, struct client *client, uint32_t owner, uint32_t key, uint32_t first, uint32_t last)
 {
-	struct belay_event event;
-	struct request *q, ask = *what;
-	int r;
+	const struct call call = {
+		.type = CALL_UNLOCK, .what = { .owner = owner, .key = key, .first = first, .last = last },
+	};
 
-	ask.owner = owner;
-	ask.cookie = ++client->cookie;
-	ask.number = ++node->request_last;
-	q = belief_invoke(sim, &ask);
-	if (!q) {
-		node->request_last--;
-		return -ENOLCK;
-	}
-	lock_event(sim, owner, ask.key, ask.first, ask.last, &event);
-	event.lock.mode = ask.mode;
-	event.lock.wait = ask.wait;
-	event.lock.test = ask.test;
-	event.lock.cookie = ask.cookie;
-	sim->tally.waits += ask.wait;
-	r = node_step(sim, node, &event);
-	if (r < 0 && !sim_failed(sim)) {
-		node->request_last--;
-		sim->owner[owner].pending--;
-		request_drop(sim, q);
-		if (r != -ENOLCK || !sim->temper.small_limits)
-			sim_fail(sim, "n%u refuses a valid LOCK: %d", node->id, r);
-	}
-	return r;
+	(void)loan_call(sim, client, &call);
 }
 
-void client_unlock(struct sim *sim, struct node *node, uint32_t owner, uint32_t key, uint32_t first, uint32_t last)
+void client_cancel(struct sim *sim, struct client *client, struct request *request)
 {
-	struct belay_event event;
-
-	belief_unlock(sim, owner, key, first, last);
-	lock_event(sim, owner, key, first, last, &event);
-	event.type = BELAY_EVENT_UNLOCK;
-	if (node_step(sim, node, &event) < 0)
-		sim_fail(sim, "n%u refuses a valid UNLOCK", node->id);
-}
-
-int client_cancel(struct sim *sim, struct node *node, struct request *request)
-{
-	struct belay_event event = { .type = BELAY_EVENT_CANCEL };
-	int r;
+	const struct letter letter = { .type = LETTER_CANCEL, .cookie = request->cookie };
 
 	request->cancelled = true;
-	event.client.client = sim->owner[request->owner].id.client;
-	event.client.cookie = request->cookie;
-	r = node_step(sim, node, &event);
-	if (r < 0)
-		sim_fail(sim, "n%u does not know the request it has not answered: CANCEL gives %d", node->id, r);
-	return r;
+	if (client->process == client->node->process)
+		(void)ipc_send(sim, client, &letter);
 }
 
-void client_die(struct sim *sim, struct node *node, struct client *client)
+/* It ends at whatever point it is; belayd may see it later. */
+void client_die(struct sim *sim, struct client *client)
 {
-	struct belay_event event = { .type = BELAY_EVENT_CLIENT_GONE };
+	struct node *node = client->node;
 
-	event.client.client = client->id;
-	client->used = false;
-	belief_client_gone(sim, node, event.client.client);
-	if (node_step(sim, node, &event) < 0)
-		sim_fail(sim, "n%u refuses CLIENT_GONE", node->id);
+	if (sim->temper.ipc_us == 0) {
+		ipc_client_gone(sim, client);
+		return;
+	}
+	sim->tally.client_kills++;
+	trace(sim, "n%u c%u is killed%s", node->id, client->id, client->in_call ? " in a call" : "");
+	client->dead = true;
+	belief_client_dies(sim, node, client->id);
+	sim_due(sim, 1 + random_below(&sim->random, 2 * sim->temper.ipc_us), DUE_CLIENT_GONE, node->id,
+		client->serial);
+}
+
+/* Can it do anything at all? */
+static bool client_free(const struct client *client)
+{
+	return client->used && !client->dead && !client->stopped && !client->in_call;
 }
 
 /* ---- at random ---- */
@@ -119,20 +90,44 @@ static enum belay_kind random_kind(struct sim *sim)
 	return BELAY_KIND_POSIX;
 }
 
-static uint32_t random_owner(struct sim *sim, struct node *node, struct client *client)
+static uint32_t random_owner(struct sim *sim, struct client *client)
 {
-	uint32_t i = random_below(&sim->random, SIM_CLIENT_OWNERS);
+	uint32_t i = random_below(&sim->random, client->borrows ? SIM_CLIENT_OWNERS : 2);
+	enum belay_kind kind;
 
-	if (client->owner[i] == SIM_NONE)
-		client->owner[i] = owner_new(sim, node, client->id, i, random_kind(sim));
+	if (client->owner[i] == SIM_NONE && client->process == client->node->process) {
+		kind = random_kind(sim);
+		/* A slot knows one process, and open files. */
+		if (client->borrows && i > 0 && kind == BELAY_KIND_POSIX)
+			kind = BELAY_KIND_OFD;
+		client->owner[i] = owner_new(sim, client->node, client->id, i, kind);
+	}
 	return client->owner[i];
 }
 
-static void random_atoms(struct sim *sim, enum belay_kind kind, uint32_t *ret_first, uint32_t *ret_last)
+/* Where this client works, if all stay apart: a block of the file, or every so manieth piece. */
+static uint32_t own_atom(struct sim *sim, const struct client *client)
 {
-	uint32_t n = sim->temper.atoms, a = random_below(&sim->random, n), b = a;
+	uint32_t part = client->node->id - 1, n = sim->temper.atoms, parts = sim->nodes < n ? sim->nodes : n;
+	uint32_t size = n / parts;
 
-	if (random_chance(&sim->random, sim->temper.wide_percent))
+	part %= parts;
+	return sim->temper.apart == 1 ? part * size + random_below(&sim->random, size) :
+					part + parts * random_below(&sim->random, size);
+}
+
+static void random_atoms(struct sim *sim, const struct client *client, enum belay_kind kind, uint32_t *ret_first,
+			 uint32_t *ret_last)
+{
+	uint32_t n = sim->temper.atoms, a = random_below(&sim->random, n), b;
+	bool own = sim->temper.apart == 1 || sim->temper.apart == 2;
+
+	if (own && random_chance(&sim->random, 95))
+		a = own_atom(sim, client);
+	b = a;
+	if (sim->temper.apart == 1 && random_chance(&sim->random, 95))
+		b = own_atom(sim, client);
+	else if (random_chance(&sim->random, own ? 2 : sim->temper.wide_percent))
 		b = random_below(&sim->random, n);
 	*ret_first = a < b ? a : b;
 	*ret_last = a < b ? b : a;
@@ -155,7 +150,7 @@ static uint32_t held_key(const struct owner *o, uint32_t start)
 	return SIM_NONE;
 }
 
-static void random_lock(struct sim *sim, struct node *node, struct client *client, uint32_t owner)
+static void random_lock(struct sim *sim, struct client *client, uint32_t owner)
 {
 	const struct temper *t = &sim->temper;
 	const struct owner *o = &sim->owner[owner];
@@ -163,17 +158,20 @@ static void random_lock(struct sim *sim, struct node *node, struct client *clien
 
 	/* Skewed: the first resource is the hot one. */
 	what.key = random_below(&sim->random, 1 + random_below(&sim->random, t->keys));
+	if (t->apart == 3 && random_chance(&sim->random, 95))
+		what.key = client->node->id % t->keys;
 	what.mode = random_chance(&sim->random, t->exclusive_percent) ? BELAY_MODE_EX : BELAY_MODE_SH;
 	what.wait = random_chance(&sim->random, t->wait_percent);
 	what.test = !what.wait && random_chance(&sim->random, t->test_percent * 3);
-	random_atoms(sim, o->id.kind, &what.first, &what.last);
+	random_atoms(sim, client, o->id.kind, &what.first, &what.last);
 	/* flock(2) converts by giving up and asking anew. */
 	if (o->id.kind == BELAY_KIND_FLOCK && !what.test)
-		client_unlock(sim, node, owner, what.key, what.first, what.last);
-	(void)client_lock(sim, node, client, owner, &what);
+		client_unlock(sim, client, owner, what.key, what.first, what.last);
+	if (client_free(client))
+		(void)client_lock(sim, client, owner, &what);
 }
 
-static void random_unlock(struct sim *sim, struct node *node, uint32_t owner)
+static void random_unlock(struct sim *sim, struct client *client, uint32_t owner)
 {
 	const struct owner *o = &sim->owner[owner];
 	uint32_t key = held_key(o, random_below(&sim->random, SIM_KEYS)), first, last;
@@ -181,12 +179,12 @@ static void random_unlock(struct sim *sim, struct node *node, uint32_t owner)
 	/* Any range may be unlocked, held or not. */
 	if (key == SIM_NONE || random_chance(&sim->random, 5))
 		key = random_below(&sim->random, sim->temper.keys);
-	random_atoms(sim, o->id.kind, &first, &last);
+	random_atoms(sim, client, o->id.kind, &first, &last);
 	if (random_chance(&sim->random, 50)) {
 		first = 0;
 		last = SIM_ATOMS - 1;
 	}
-	client_unlock(sim, node, owner, key, first, last);
+	client_unlock(sim, client, owner, key, first, last);
 }
 
 static struct request *request_of(struct sim *sim, uint32_t owner)
@@ -197,7 +195,7 @@ static struct request *request_of(struct sim *sim, uint32_t owner)
 	return NULL;
 }
 
-static void owner_act(struct sim *sim, struct node *node, struct client *client, uint32_t owner)
+static void owner_act(struct sim *sim, struct client *client, uint32_t owner)
 {
 	const struct owner *o = &sim->owner[owner];
 	struct request *waiting = request_of(sim, owner);
@@ -205,50 +203,125 @@ static void owner_act(struct sim *sim, struct node *node, struct client *client,
 
 	if (waiting && random_chance(&sim->random, sim->temper.cancel_percent)) {
 		if (!waiting->cancelled)
-			(void)client_cancel(sim, node, waiting);
+			client_cancel(sim, client, waiting);
 		return;
 	}
 	/* A thread of the process acts while another waits. */
 	if (waiting && !random_chance(&sim->random, sim->temper.threads_percent))
 		return;
 	if (held != SIM_NONE && random_chance(&sim->random, 60))
-		random_unlock(sim, node, owner);
+		random_unlock(sim, client, owner);
 	else
-		random_lock(sim, node, client, owner);
+		random_lock(sim, client, owner);
+}
+
+static const struct loan *any_loan(const struct client *client, uint32_t start)
+{
+	for (uint32_t i = 0; i < SIM_SLOTS; i++)
+		if (client->memory->loan[(start + i) % SIM_SLOTS].in_use)
+			return &client->memory->loan[(start + i) % SIM_SLOTS];
+	return NULL;
+}
+
+/* Many calls in no time, as only a client with a loan can make them. */
+static void burst(struct sim *sim, struct client *client)
+{
+	uint32_t n = random_below(&sim->random, random_chance(&sim->random, 3) ? 300 : sim->temper.calls), owner, i;
+	struct request what = { .wait = random_chance(&sim->random, 50) };
+	const struct loan *loan;
+
+	while (n-- > 0 && client_free(client) && !sim_failed(sim)) {
+		i = random_below(&sim->random, SIM_CLIENT_OWNERS);
+		owner = client->owner[i];
+		loan = any_loan(client, random_below(&sim->random, SIM_SLOTS));
+		if (!loan)
+			return;
+		if (owner == SIM_NONE || request_of(sim, owner))
+			continue;
+		what.key = loan->key;
+		what.mode = loan->slot.terms.mode == BELAY_MODE_EX &&
+			    random_chance(&sim->random, sim->temper.exclusive_percent) ? BELAY_MODE_EX : BELAY_MODE_SH;
+		random_atoms(sim, client, sim->owner[owner].id.kind, &what.first, &what.last);
+		if (held_key(&sim->owner[owner], loan->key) != SIM_NONE && random_chance(&sim->random, 60))
+			client_unlock(sim, client, owner, what.key, what.first, what.last);
+		else
+			(void)client_lock(sim, client, owner, &what);
+	}
+}
+
+/* What it has to do between two waits. */
+static void client_work(struct sim *sim, struct client *client)
+{
+	uint32_t owner = random_owner(sim, client);
+
+	if (owner != SIM_NONE)
+		owner_act(sim, client, owner);
+	if (client->borrows)
+		burst(sim, client);
+}
+
+/* An answer has come: some are busy, and go on at once. */
+void client_answered(struct sim *sim, struct client *client)
+{
+	/* An unlock is not answered. */
+	for (uint32_t n = 0; n < 2 && !sim_failed(sim) && client_free(client); n++)
+		if (sim->stage == STAGE_CHAOS && sim->acts > 0 && !client->node->quitting &&
+		    random_chance(&sim->random, sim->temper.busy_percent))
+			client_work(sim, client);
 }
 
 void client_act(struct sim *sim, struct node *node)
 {
-	uint32_t i = random_below(&sim->random, sim->temper.clients), owner;
+	uint32_t i = random_below(&sim->random, sim->temper.clients);
 	struct client *client = &node->client[i];
 
-	if (!client->used)
-		client = client_new(sim, node);
-	assert(client);
+	if (!client->used && node_runs(node))
+		(void)client_new(sim, node, i);
+	if (!client->used || client->dead)
+		return;
 	if (random_chance(&sim->random, sim->temper.die_percent)) {
-		client_die(sim, node, client);
-	} else {
-		owner = random_owner(sim, node, client);
-		if (owner != SIM_NONE)
-			owner_act(sim, node, client, owner);
+		client_die(sim, client);
+	} else if (client_free(client)) {
+		client_work(sim, client);
+		if (client_free(client) && random_chance(&sim->random, sim->temper.step_percent))
+			loan_stop(sim, client, 1 + random_below(&sim->random, 5000));
 	}
-	node_end_turn(sim, node);
+	if (node_runs(node) && !sim_failed(sim))
+		node_end_turn(sim, node);
 }
 
-/* Owners give back what they hold: those that do not wait, or all. */
+static bool let_go(struct sim *sim, struct client *client, uint32_t owner, bool also_waiting)
+{
+	struct owner *o = &sim->owner[owner];
+
+	if (!o->used || !o->believes || (o->pending > 0 && !also_waiting))
+		return true;
+	for (uint32_t k = 0; k < SIM_KEYS; k++) {
+		if (!o->dirty[k])
+			continue;
+		if (!client_free(client))
+			return false;
+		client_unlock(sim, client, owner, k, 0, SIM_ATOMS - 1);
+		o->dirty[k] = o->pending > 0;
+	}
+	return true;
+}
+
+/* Owners give back what they hold: those that do not wait, or all; then loans go as well. */
 void client_let_go(struct sim *sim, struct node *node, bool also_waiting)
 {
-	for (uint32_t i = 0; i < sim->owner_top; i++) {
-		struct owner *o = &sim->owner[i];
+	const struct belay_range all = sim_range(0, SIM_ATOMS - 1);
 
-		if (!o->used || !o->believes || o->id.node != node->id || o->incarnation != node->incarnation ||
-		    (o->pending > 0 && !also_waiting))
+	for (uint32_t i = 0; i < SIM_CLIENTS; i++) {
+		struct client *client = &node->client[i];
+
+		if (!client->used || client->process != node->process)
 			continue;
-		for (uint32_t k = 0; k < SIM_KEYS; k++)
-			if (o->dirty[k]) {
-				client_unlock(sim, node, i, k, 0, SIM_ATOMS - 1);
-				o->dirty[k] = o->pending > 0;
-			}
+		for (uint32_t k = 0; k < SIM_CLIENT_OWNERS; k++)
+			if (client->owner[k] != SIM_NONE && client_free(client))
+				(void)let_go(sim, client, client->owner[k], also_waiting);
+		for (uint32_t key = 0; also_waiting && key < SIM_KEYS && client_free(client); key++)
+			loan_give_up(sim, client, key, &all);
 	}
 	node_end_turn(sim, node);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/sim/sim.h"
+#include "wire/hint.h"
 
 static void frame_trip(struct sim *sim, struct message *message, void *buf)
 {
@@ -80,4 +81,20 @@ void codec_trip(struct sim *sim, struct message *message)
 		frame_trip(sim, message, buf);
 	else
 		snapshot_trip(sim, message, buf);
+}
+
+void codec_hint_trip(struct sim *sim, struct belay_hint *hint, uint32_t to)
+{
+	const struct wire_hints head = {
+		.node = hint->node, .incarnation = hint->incarnation, .to = to, .to_incarnation = hint->ack_incarnation,
+	};
+	unsigned char buf[WIRE_MESSAGE_MAX];
+	struct wire_hints got;
+	struct wire_writer w;
+	struct wire_reader r;
+
+	if (wire_hints_begin(&w, buf, sizeof(buf), &head) < 0 || wire_put_hint(&w, &head, hint) < 0)
+		sim_fail(sim, "wire: a hint does not fit");
+	else if (wire_hints_open(&r, buf, wire_size(&w), &got) < 0 || wire_get_hint(&r, &got, hint) != 1)
+		sim_fail(sim, "wire: its own hint does not open");
 }

@@ -28,6 +28,7 @@ void fault_power_off(struct sim *sim, struct node *node)
 	belief_void(sim, node, 0);
 	node->process = 0;
 	node_forget(node);
+	node_forget_clients(node);
 	cpg_power_off(sim, node);
 }
 

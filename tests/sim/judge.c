@@ -394,7 +394,7 @@ static bool waits_at(const struct sim *sim, const struct node *node, const struc
 {
 	const struct owner *o = &sim->owner[q->owner];
 
-	if (!q->used || !q->wait || q->test || q->cancelled || q->answered)
+	if (!q->used || !q->wait || q->test || q->cancelled || q->decided)
 		return false;
 	if (!q->orphan)
 		return true;
@@ -412,9 +412,9 @@ static bool came_first(const struct sim *sim, const struct node *node, const str
 		return delivered && early->order < late->order;
 	/* @late never left its node, which owns the resource. */
 	if (sim->owner[early->owner].id.node == node->id && !early->orphan)
-		return early->invoked_us < late->invoked_us && !early->sent;
+		return early->taken && early->taken_us < late->taken_us && !early->sent;
 	return delivered &&
-	       early->delivered_us[node->id] + sim->config.min_hold_us + KEEP_SLACK_US < late->invoked_us;
+	       early->delivered_us[node->id] + sim->config.min_hold_us + KEEP_SLACK_US < late->taken_us;
 }
 
 /*
@@ -495,6 +495,16 @@ void judge_grant(struct sim *sim, struct node *node, const struct request *reque
 	check_passed(sim, node, request);
 	note_passed(sim, node, request);
 	check_stability(sim, node, request);
+}
+
+void judge_loan_grant(struct sim *sim, const struct node *node, const struct request *what)
+{
+	if (node->process == 0)
+		return;		/* its clients go on with what it has lent them */
+	check_stability(sim, node, what);
+	if (node->frozen)
+		sim_fail(sim, "n%u is frozen, and its client %u takes r%u in a loan", node->id,
+			 sim->owner[what->owner].id.client, what->key);
 }
 
 /* ---- deadlocks ---- */

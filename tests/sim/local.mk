@@ -6,18 +6,24 @@ tests_sim_libsim_a_SOURCES = \
 	tests/sim/codec.c \
 	tests/sim/cpg.c \
 	tests/sim/fault.c \
+	tests/sim/fiber.c \
+	tests/sim/fiber.h \
+	tests/sim/hint.c \
+	tests/sim/ipc.c \
 	tests/sim/judge.c \
+	tests/sim/loan.c \
 	tests/sim/memory.c \
 	tests/sim/node.c \
 	tests/sim/random.h \
 	tests/sim/script.c \
 	tests/sim/sim.h \
+	tests/sim/slot_commit.c \
 	tests/sim/trace.c \
 	tests/sim/world.c
 
 check_PROGRAMS += tests/sim/sim
 tests_sim_sim_SOURCES = tests/sim/main.c
-tests_sim_sim_LDADD = tests/sim/libsim.a core/libbelaycore.a wire/libbelaywire.a
+tests_sim_sim_LDADD = tests/sim/libsim.a core/libbelaycore.a wire/libbelaywire.a slot/libbelayslot.a
 
 TESTS += tests/sim/scenarios.sh tests/sim/seeds.sh
 MUTANT_TESTS += tests/sim/mutants.sh

@@ -165,6 +165,10 @@ static void print_tally(const struct tally *t)
 		{ "snapshots", t->snapshots }, { "restarts", t->restarts }, { "fences", t->fences },
 		{ "splits", t->splits }, { "kills", t->kills }, { "offs", t->offs }, { "leaves", t->leaves },
 		{ "holes", t->holes }, { "privates", t->privates }, { "stale", t->stale },
+		{ "lent", t->lent }, { "loans_used", t->loans_used }, { "loans_refused", t->loans_refused },
+		{ "recalls", t->recalls }, { "loan_grants", t->loan_grants }, { "loan_unlocks", t->loan_unlocks },
+		{ "loan_busy", t->loan_busy }, { "stops", t->stops }, { "client_kills", t->client_kills },
+		{ "hints_sent", t->hints_sent }, { "hints_arrived", t->hints_arrived },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)

@@ -66,6 +66,12 @@ void node_forget(struct node *node)
 	node->pending.count = node->held.count = node->replaying.count = 0;
 	node->outgoing.count = node->outgoing_at = 0;
 	node->inbox.count = node->inbox_at = 0;
+	node->recalled.count = node->lend_held.count = 0;
+	node->taking_back = false;
+}
+
+void node_forget_clients(struct node *node)
+{
 	memset(node->client, 0, sizeof(node->client));
 }
 
@@ -79,6 +85,7 @@ void node_start(struct sim *sim, struct node *node)
 	/* Whoever was served by a former belayd of this node has lost its locks by now. */
 	belief_void(sim, node, 0);
 	node_forget(node);
+	node_forget_clients(node);
 	node->process = ++node->processes;
 	node->client_last = node->request_last = 0;
 	node->seq = 1;
@@ -117,6 +124,9 @@ void node_kill(struct sim *sim, struct node *node)
 	leave->kind = MESSAGE_LEAVE;
 	cpg_send(sim, node, leave);
 	node_forget(node);
+	/* Where clients have loans, they go on with what they have. */
+	if (sim->temper.ipc_us == 0)
+		node_forget_clients(node);
 	node->process = 0;
 	cpg_kick(sim, node);
 }
@@ -143,6 +153,7 @@ void node_wake(struct sim *sim, struct node *node)
 	node_end_turn(sim, node);
 	cpg_kick(sim, node);
 	quorum_due(sim, node);
+	ipc_wake(sim, node);
 }
 
 /* ---- what the core wants done ---- */
@@ -152,6 +163,8 @@ static void restart(struct sim *sim, struct node *node, uint64_t incarnation)
 	sim->tally.restarts++;
 	if (belief_any(sim, node->id, node->incarnation))
 		sim_fail(sim, "n%u begins a new life while its clients still believe in their locks", node->id);
+	if (ipc_any_loan(node))
+		sim_fail(sim, "n%u begins a new life, and a client still has a loan of the old one", node->id);
 	if (incarnation <= node->incarnation)
 		sim_fail(sim, "n%u: incarnation does not grow", node->id);
 	node->incarnation = incarnation;
@@ -159,17 +172,6 @@ static void restart(struct sim *sim, struct node *node, uint64_t incarnation)
 	node->seq = 1;
 	node->urgent = node->flush = node->ask = false;
 	belief_new_life(sim, node);
-}
-
-static void lost(struct sim *sim, struct node *node, uint32_t id)
-{
-	struct client *client = client_find(node, id);
-
-	sim->tally.lost++;
-	belief_void(sim, node, id);
-	/* The connection stays; its owners begin anew. */
-	for (uint32_t o = 0; client && o < SIM_CLIENT_OWNERS; o++)
-		client->owner[o] = SIM_NONE;
 }
 
 static void on_send(struct sim *sim, struct node *node, const struct belay_action *action)
@@ -196,6 +198,66 @@ static void check_fenced(struct sim *sim, struct node *node)
 		sim_fail(sim, "n%u sends FENCED for n%u, which has not stopped", node->id, victim->id);
 }
 
+/* What concerns this node's clients. */
+static void on_client(struct sim *sim, struct node *node, const struct belay_action *action)
+{
+	struct recall recall = { action->client, action->loan };
+
+	switch (action->type) {
+	case BELAY_ACTION_REPLY:
+		ipc_reply(sim, node, action);
+		break;
+	case BELAY_ACTION_LOST:
+		sim->tally.lost++;
+		ipc_lost(sim, node, action->client);
+		break;
+	case BELAY_ACTION_LEND_HELD:
+		ipc_lend_held(node, action);
+		break;
+	case BELAY_ACTION_LEND:
+		ipc_lend(sim, node, action);
+		break;
+	case BELAY_ACTION_RECALL:
+		(void)vector_push(&node->recalled, sizeof(recall), &recall);
+		break;
+	default:
+		assert(false && "not about a client");
+	}
+}
+
+/* What concerns its standing in the cluster. */
+static void on_standing(struct sim *sim, struct node *node, const struct belay_action *action)
+{
+	switch (action->type) {
+	case BELAY_ACTION_RESTART:
+		restart(sim, node, action->incarnation);
+		break;
+	case BELAY_ACTION_SYNCED:
+		node->synced = true;
+		break;
+	case BELAY_ACTION_FROZEN:
+		node->frozen = action->frozen;
+		ipc_frozen(node);
+		break;
+	case BELAY_ACTION_LEFT:
+		node->leaving = true;
+		break;
+	case BELAY_ACTION_ISOLATE:
+		sim_fail(sim, "n%u isolates itself: %s", node->id, action->reason);
+		break;
+	case BELAY_ACTION_NODE_LEFT:
+		fault_left(sim, node, action->node);
+		node->heard_left = true;
+		break;
+	case BELAY_ACTION_NODE_CLOSED:
+	case BELAY_ACTION_NODE_JOINED:
+		judge_closed(sim, node);
+		break;
+	default:
+		assert(false && "no such action");
+	}
+}
+
 static void emit(void *context, const struct belay_action *action)
 {
 	struct emitter *e = context;
@@ -213,11 +275,15 @@ static void emit(void *context, const struct belay_action *action)
 		node->flush = true;
 		node->ask |= action->ask;
 		break;
-	case BELAY_ACTION_REPLY:
-		belief_answer(sim, node, action);
+	case BELAY_ACTION_HINT:
+		hint_send(sim, node, action);
 		break;
+	case BELAY_ACTION_REPLY:
 	case BELAY_ACTION_LOST:
-		lost(sim, node, action->client);
+	case BELAY_ACTION_LEND_HELD:
+	case BELAY_ACTION_LEND:
+	case BELAY_ACTION_RECALL:
+		on_client(sim, node, action);
 		break;
 	case BELAY_ACTION_SNAPSHOT:
 		node->snapshot_to |= bit(action->node);
@@ -234,35 +300,8 @@ static void emit(void *context, const struct belay_action *action)
 		node->holding = false;
 		node->held.count = 0;
 		break;
-	case BELAY_ACTION_RESTART:
-		restart(sim, node, action->incarnation);
-		break;
-	case BELAY_ACTION_SYNCED:
-		node->synced = true;
-		break;
-	case BELAY_ACTION_FROZEN:
-		node->frozen = action->frozen;
-		break;
-	case BELAY_ACTION_LEFT:
-		node->leaving = true;
-		break;
-	case BELAY_ACTION_ISOLATE:
-		sim_fail(sim, "n%u isolates itself: %s", node->id, action->reason);
-		break;
-	case BELAY_ACTION_NODE_LEFT:
-		fault_left(sim, node, action->node);
-		node->heard_left = true;
-		break;
-	case BELAY_ACTION_NODE_CLOSED:
-	case BELAY_ACTION_NODE_JOINED:
-		judge_closed(sim, node);
-		break;
-	case BELAY_ACTION_LEND_HELD:
-	case BELAY_ACTION_LEND:
-	case BELAY_ACTION_RECALL:
-	case BELAY_ACTION_HINT:
-	case BELAY_ACTION_COUNT:
-		break;
+	default:
+		on_standing(sim, node, action);
 	}
 }
 
@@ -373,6 +412,8 @@ int node_step(struct sim *sim, struct node *node, struct belay_event *event)
 	}
 	if (random_chance(&sim->random, CHECK_PERCENT))
 		belay_core_check(node->core);
+	if (node->recalled.count > 0)
+		ipc_take_back(sim, node);
 	for (uint32_t to = 1; node->snapshot_to; to++) {
 		if (node->snapshot_to & bit(to))
 			build_snapshot(sim, node, to);
@@ -598,8 +639,8 @@ static void send_all(struct sim *sim, struct node *node)
 static void leave(struct sim *sim, struct node *node)
 {
 	sim->tally.leaves++;
-	if (belief_any(sim, node->id, node->incarnation))
-		sim_fail(sim, "n%u has left cleanly, and its clients still hold locks", node->id);
+	if (belief_any(sim, node->id, node->incarnation) || ipc_any_loan(node))
+		sim_fail(sim, "n%u has left cleanly, and its clients still hold locks or loans", node->id);
 	node_kill(sim, node);
 }
 

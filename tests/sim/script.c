@@ -91,10 +91,8 @@ static struct client *client_word(struct line *l, struct node *node, uint32_t i,
 		o = 0;
 	}
 	client = &node->client[c - 1];
-	if (!client->used) {
-		*client = (struct client){ .used = true, .id = ++node->client_last };
-		client->owner[0] = client->owner[1] = SIM_NONE;
-	}
+	if (!client->used)
+		(void)client_new(l->sim, node, (uint32_t)c - 1);
 	for (uint32_t k = i + 1; k < l->count; k++)
 		if (strcmp(l->word[k], "ofd") == 0)
 			kind = BELAY_KIND_OFD;
@@ -173,15 +171,21 @@ static void set(struct line *l)
 	} known[] = {
 		{ "min_hold_us", &c->min_hold_us }, { "idle_us", &c->idle_us },
 		{ "claim_streak", &c->claim_streak }, { "waiters_max", &c->limits.waiters_max },
-		{ "frame_ops", &l->sim->temper.frame_ops },
+		{ "frame_ops", &l->sim->temper.frame_ops }, { "loans", &c->loans_max },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(word(l, 1), known[i].name) == 0) {
 			*known[i].value = number(l, 2, 0, 1000000000);
+			/* Then messages to belayd take a microsecond, and all clients take loans. */
+			l->sim->temper.ipc_us = c->loans_max > 0;
+			l->sim->temper.borrow_percent = c->loans_max > 0 ? 100 : 0;
 			return;
 		}
-	wrong(l, "set what?");
+	if (strcmp(word(l, 1), "hints") == 0)
+		c->hints = number(l, 2, 0, 1) == 1;
+	else
+		wrong(l, "set what?");
 }
 
 /* ---- what a node's clients do ---- */
@@ -199,9 +203,11 @@ static void ask(struct line *l, struct node *node)
 	what.first = number(l, 4, 0, SIM_ATOMS - 1);
 	what.last = number(l, 5, what.first, SIM_ATOMS - 1);
 	client = client_word(l, node, 6, &owner);
+	if (!l->failed && (client->dead || client->stopped))
+		wrong(l, "it is dead, or stopped");
 	if (l->failed)
 		return;
-	if (client_lock(l->sim, node, client, owner, &what) < 0)
+	if (client_lock(l->sim, client, owner, &what) < 0)
 		wrong(l, "the request is refused");
 	node_end_turn(l->sim, node);
 }
@@ -211,24 +217,27 @@ static void unlock(struct line *l, struct node *node)
 {
 	uint32_t key = key_word(l, 2), first = number(l, 3, 0, SIM_ATOMS - 1);
 	uint32_t last = number(l, 4, first, SIM_ATOMS - 1), owner;
+	struct client *client;
 
-	(void)client_word(l, node, 5, &owner);
+	client = client_word(l, node, 5, &owner);
+	if (!l->failed && (client->dead || client->stopped))
+		wrong(l, "it is dead, or stopped");
 	if (l->failed)
 		return;
-	client_unlock(l->sim, node, owner, key, first, last);
+	client_unlock(l->sim, client, owner, key, first, last);
 	node_end_turn(l->sim, node);
 }
 
 static void cancel(struct line *l, struct node *node)
 {
 	uint32_t owner;
+	struct client *client = client_word(l, node, 2, &owner);
 
-	(void)client_word(l, node, 2, &owner);
 	for (uint32_t i = 0; i < l->sim->request_top; i++) {
 		struct request *q = &l->sim->request[i];
 
 		if (q->used && !q->orphan && q->owner == owner) {
-			(void)client_cancel(l->sim, node, q);
+			client_cancel(l->sim, client, q);
 			node_end_turn(l->sim, node);
 			return;
 		}
@@ -241,7 +250,31 @@ static void die(struct line *l, struct node *node)
 	uint32_t owner;
 	struct client *client = client_word(l, node, 2, &owner);
 
-	client_die(l->sim, node, client);
+	client_die(l->sim, client);
+	node_end_turn(l->sim, node);
+}
+
+/* nK halt cC [STEP]: it stops, now, or in its next call in a loan, before so many accesses */
+static void halt(struct line *l, struct node *node)
+{
+	uint32_t owner, steps = l->count > 3 ? number(l, 3, 1, 1000) : 0;
+	struct client *client = client_word(l, node, 2, &owner);
+
+	if (steps > 0)
+		client->steps = steps;
+	else
+		loan_stop(l->sim, client, 0);
+}
+
+static void go(struct line *l, struct node *node)
+{
+	uint32_t owner;
+	struct client *client = client_word(l, node, 2, &owner);
+
+	if (!client->stopped)
+		wrong(l, "it is not stopped");
+	else
+		loan_go_on(l->sim, client);
 	node_end_turn(l->sim, node);
 }
 
@@ -327,6 +360,10 @@ static void node_command(struct line *l)
 		cancel(l, node);
 	else if (strcmp(w, "die") == 0)
 		die(l, node);
+	else if (strcmp(w, "halt") == 0)
+		halt(l, node);
+	else if (strcmp(w, "go") == 0)
+		go(l, node);
 	else if (strcmp(w, "fence") == 0)
 		fence(l, node);
 	else if (strcmp(w, "leave") == 0)

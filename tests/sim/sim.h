@@ -8,6 +8,10 @@
  *	cpg.c     the group: rings, one order per ring, holes, views
  *	node.c    what belayd's engine does around a core
  *	client.c  random clients
+ *	ipc.c     between a client and its belayd: messages on their way, loans
+ *	loan.c    what a client decides by itself, and where it may be stopped
+ *	fiber.c   a client's thread, stopped anywhere
+ *	hint.c    datagrams between nodes
  *	belief.c  what clients believe; exclusion, tokens, answers
  *	judge.c   fairness, deadlocks, stability, agreement, quiescence
  *	fault.c   random faults, fencing, healing
@@ -25,6 +29,8 @@
 #include <stdio.h>
 
 #include "core/core.h"
+#include "slot/commit.h"
+#include "tests/sim/fiber.h"
 #include "tests/sim/random.h"
 #include "wire/wire.h"
 
@@ -32,7 +38,8 @@
 #define SIM_KEYS 4		/* resources */
 #define SIM_ATOMS 8		/* pieces of the file that are locked as a whole */
 #define SIM_CLIENTS 4		/* connections of a node at one time */
-#define SIM_CLIENT_OWNERS 2	/* owners of a client */
+#define SIM_CLIENT_OWNERS 3	/* owners of a client */
+#define SIM_SLOTS 4		/* loans of a client at one time */
 #define SIM_OWNERS 1024
 #define SIM_REQUESTS 1024
 #define SIM_RINGS 256
@@ -109,11 +116,138 @@ struct ordered {
 
 /* ---- a machine: its corosync, its belayd, its clients ---- */
 
+/* What a client asks of its belayd. */
+struct request {
+	bool used;
+	bool orphan;		/* nobody awaits the answer, but others may still queue behind it */
+	bool answered;		/* an orphan because it has its answer: it explains earlier decisions */
+	uint64_t orphan_us;	/* since when */
+	uint32_t owner;
+	uint64_t cookie;
+	uint32_t key, first, last;	/* atoms first..last */
+	enum belay_mode mode;
+	bool wait, test;
+	uint64_t invoked_us;
+	bool saw_busy, saw_free;	/* at some moment since it was invoked */
+	bool cancelled;
+	bool lend;		/* its client can take a loan */
+	bool taken;		/* it has arrived at its belayd ... */
+	uint64_t taken_us;
+	bool decided;		/* ... is answered there: result, granted_token ... */
+	int result;
+	uint64_t granted_token;
+	bool told;		/* ... and its client has heard of it */
+	uint32_t unlocks;	/* of the owner, when it was invoked */
+	uint8_t unlocked;	/* atoms given back while it waited */
+	uint8_t lowered;	/* atoms whose EX it gave up for SH */
+	uint32_t number;	/* the core's: it counts them */
+	bool sent;		/* it has left its node */
+	uint64_t passed_us;	/* a later one was granted then; 0: none */
+	uint32_t passed_node, passed_client;
+	uint64_t order;		/* place of the op that put it into the queue */
+	uint64_t first_order;	/* its REQ's, if it was local then and became WAITING later */
+	node_mask delivered;	/* cores that have seen that op */
+	node_mask copied;	/* as in a message */
+	uint64_t delivered_us[SIM_NODES + 1];
+};
+
+enum letter_type {
+	LETTER_LOCK,		/* a test, too */
+	LETTER_UNLOCK,
+	LETTER_CANCEL,
+	LETTER_RETURN,
+	LETTER_RESULT,
+	LETTER_LOST,
+};
+
+/* Between a client and its belayd, on its way. */
+struct letter {
+	struct letter *next;
+	uint64_t due_us;
+	enum letter_type type;
+	uint32_t owner, serial;		/* LOCK UNLOCK: the owner, and its serial */
+	uint64_t cookie;		/* LOCK CANCEL RESULT */
+	uint32_t key, first, last;	/* LOCK UNLOCK */
+	uint32_t slot;			/* RETURN; RESULT: 0, or one more than its number */
+	uint32_t messages;		/* RESULT */
+	struct slot_terms terms;	/* RESULT; RETURN: epoch */
+};
+
+struct mailbox {
+	struct letter *first, *last;
+	uint64_t due_us;		/* of the last one */
+};
+
+enum lent_state {
+	LENT_FREE,
+	LENT_OUT,
+	LENT_BACK,			/* until the client says that it has seen it */
+};
+
+/* One slot of a client's memory, from both sides. */
+struct loan {
+	struct slot_head *head;
+	struct slot_entry *log;
+	uint32_t index;
+	struct client *client;
+	/* The client's side: */
+	struct slot_loan slot;
+	bool in_use;
+	uint32_t key;
+	/* belayd's side: */
+	enum lent_state state;
+	uint32_t number;		/* the core's; 0: it knows of none */
+	uint32_t epoch;			/* the last one given */
+	uint32_t lent_key;
+	uint64_t lent_us, cookie;	/* cookie: the RESULT will tell of it */
+	struct slot_terms terms;
+	struct slot_ranges set;
+};
+
+/* What a client does in a loan. */
+enum call_type {
+	CALL_BEGIN,
+	CALL_LOCK,
+	CALL_UNLOCK,
+	CALL_TEST,
+};
+struct call {
+	enum call_type type;
+	struct request what;		/* LOCK TEST; UNLOCK: owner key first last */
+	struct loan *loan;
+	struct slot_terms terms;	/* BEGIN */
+	int result;
+	uint64_t token;
+	struct slot_entry held;
+};
+
 struct client {
 	bool used;
 	uint32_t id;
 	uint64_t cookie;
 	uint32_t owner[SIM_CLIENT_OWNERS];
+	/* Where clients talk to belayd by messages: */
+	struct sim *sim;
+	struct node *node;
+	uint32_t serial;		/* never used twice */
+	uint32_t process;		/* of its belayd */
+	bool borrows;			/* takes loans */
+	bool dead;			/* belayd does not know it yet */
+	bool lost;			/* belayd has told it so, or is about to */
+	bool stopped;			/* SIGSTOP, or preempted */
+	bool in_call;			/* a thread is within a loan, and stopped there */
+	uint32_t steps;			/* scenarios: stop the next call before this access */
+	struct mailbox up, down;
+	uint32_t sent[SIM_KEYS], taken[SIM_KEYS];	/* messages about each resource */
+	struct call call;
+	struct memory *memory;		/* shared with belayd */
+};
+
+/* Kept from run to run. */
+struct memory {
+	unsigned char *base;
+	struct loan loan[SIM_SLOTS];
+	struct fiber fiber;
 };
 
 /*
@@ -183,6 +317,9 @@ struct node {
 	uint64_t closed_us;	/* when it last closed a life */
 
 	/* Clients. */
+	struct vector recalled;	/* struct recall: what the core wants back */
+	bool taking_back;
+	struct vector lend_held;	/* struct slot_entry, for the LEND to come */
 	uint32_t client_last;
 	uint32_t request_last;	/* number of the last request */
 	struct client client[SIM_CLIENTS];
@@ -199,11 +336,13 @@ enum hold {
 struct owner {
 	bool used;
 	bool believes;		/* its client lives and was not told LOST */
-	bool gone;		/* its client died and belayd lives: it is about to be forgotten */
+	bool dead;		/* its client died; its belayd may not know it yet */
+	bool gone;		/* its client died and belayd knows: it is about to be forgotten */
 	uint64_t void_us;	/* since when it does not believe */
 	uint32_t serial;	/* never used twice */
 	struct belay_owner id;
 	uint64_t incarnation;	/* of the node, when the client connected */
+	uint32_t process;	/* of its belayd */
 	uint32_t pending;	/* requests without an answer */
 	uint32_t unlocks;	/* calls so far */
 	bool touched[SIM_KEYS];	/* asked for a lock there */
@@ -215,33 +354,6 @@ struct owner {
 	/* What was held last and when that ended: a decision may be older than its news. */
 	uint8_t ended[SIM_KEYS][SIM_ATOMS];
 	uint64_t ended_us[SIM_KEYS][SIM_ATOMS];
-};
-
-struct request {
-	bool used;
-	bool orphan;		/* nobody awaits the answer, but others may still queue behind it */
-	bool answered;		/* an orphan because it has its answer: it explains earlier decisions */
-	uint64_t orphan_us;	/* since when */
-	uint32_t owner;
-	uint64_t cookie;
-	uint32_t key, first, last;	/* atoms first..last */
-	enum belay_mode mode;
-	bool wait, test;
-	uint64_t invoked_us;
-	bool saw_busy, saw_free;	/* at some moment since it was invoked */
-	bool cancelled;
-	uint32_t unlocks;	/* of the owner, when it was invoked */
-	uint8_t unlocked;	/* atoms given back while it waited */
-	uint8_t lowered;	/* atoms whose EX it gave up for SH */
-	uint32_t number;	/* the core's: it counts them */
-	bool sent;		/* it has left its node */
-	uint64_t passed_us;	/* a later one was granted then; 0: none */
-	uint32_t passed_node, passed_client;
-	uint64_t order;		/* place of the op that put it into the queue */
-	uint64_t first_order;	/* its REQ's, if it was local then and became WAITING later */
-	node_mask delivered;	/* cores that have seen that op */
-	node_mask copied;	/* as in a message */
-	uint64_t delivered_us[SIM_NODES + 1];
 };
 
 /* Fencing tokens: the highest of two different owners is all that matters. */
@@ -266,6 +378,11 @@ enum due {
 	DUE_QUORUM,		/* votequorum tells a node */
 	DUE_REFORM,		/* a component forms its ring */
 	DUE_CLIENT,		/* a client of a node acts */
+	DUE_TO_BELAYD,		/* a message has arrived: argument names the client */
+	DUE_TO_CLIENT,
+	DUE_CLIENT_GOES_ON,	/* a client that was stopped */
+	DUE_CLIENT_GONE,	/* belayd sees that a client is dead */
+	DUE_HINT,		/* a datagram arrives */
 	DUE_FAULT,		/* something breaks */
 	DUE_REPAIR,		/* ... and is mended: what, which node */
 	DUE_FENCE,		/* node tells its belayd that argument has stopped */
@@ -301,13 +418,22 @@ struct temper {
 	uint32_t company_us, outgoing_us, boot_us;
 	uint32_t fixed_gap_us;	/* scenarios: in place of a random one */
 	bool small_limits;
+	uint32_t small_locks;
+	uint32_t ipc_us;	/* between a client and belayd; 0: no time at all, and no loans */
+	uint32_t borrow_percent, step_percent, calls, busy_percent;
+	uint32_t apart;		/* 0: anywhere; else each node has its part: 1 blocks, 2 interleaved, 3 resources */
+	bool hints;
+	uint32_t hint_us, hint_loss_percent, hint_twice_percent;
+	bool hint_leaks;	/* what cuts the ring does not cut the datagrams' way */
 };
 
 /* What the runs did: a test that never gets there proves nothing. */
 struct tally {
 	uint64_t runs, events, steps, ops[BELAY_OP_COUNT], replies, grants, waits, busy, deadlocks;
 	uint64_t interrupted, refused, lost, snapshots, restarts, fences, views, splits, kills, offs;
-	uint64_t holes, privates, stale, free_tests, held_tests, local_grants, claims, leaves;
+	uint64_t holes, privates, stale, free_tests, held_tests, leaves;
+	uint64_t lent, loans_used, loans_refused, recalls, loan_grants, loan_unlocks, loan_busy, stops, client_kills;
+	uint64_t hints_sent, hints_arrived;
 };
 
 struct sim_options {
@@ -345,7 +471,9 @@ struct sim {
 	struct owner owner[SIM_OWNERS];
 	struct request request[SIM_REQUESTS];
 	uint32_t request_top;	/* none is used from here on */
-	uint32_t owner_top, owner_serial;
+	uint32_t owner_top, owner_serial, client_serial;
+	struct memory *memory[SIM_NODES + 1][SIM_CLIENTS];
+	struct vector hints;	/* struct datagram */
 	uint64_t ahead_us;	/* until then the token clock may be ahead of the time of day */
 	struct token_top top[SIM_KEYS][SIM_ATOMS][2];
 	struct verdict *verdict;
@@ -416,6 +544,7 @@ bool cpg_quorate(const struct sim *sim, const struct node *node);
 void node_start(struct sim *sim, struct node *node);
 void node_kill(struct sim *sim, struct node *node);
 void node_forget(struct node *node);		/* what died with the process */
+void node_forget_clients(struct node *node);	/* they end, or another belayd will serve them */
 void node_wake(struct sim *sim, struct node *node);	/* SIGCONT */
 int node_step(struct sim *sim, struct node *node, struct belay_event *event);
 void node_turn(struct sim *sim, struct node *node);
@@ -441,25 +570,89 @@ bool node_life_left(const struct node *at, uint32_t of, uint64_t incarnation);
 /* ---- codec.c: the same message after a trip through wire/ ---- */
 
 void codec_trip(struct sim *sim, struct message *message);
+void codec_hint_trip(struct sim *sim, struct belay_hint *hint, uint32_t to);
 
 /* ---- client.c ---- */
 
-struct client *client_new(struct sim *sim, struct node *node);
+/* Makes node->client[index]. */
+struct client *client_new(struct sim *sim, struct node *node, uint32_t index);
 struct client *client_find(struct node *node, uint32_t id);
+void client_answered(struct sim *sim, struct client *client);
 void client_act(struct sim *sim, struct node *node);
 void client_let_go(struct sim *sim, struct node *node, bool also_waiting);
-int client_lock(struct sim *sim, struct node *node, struct client *client, uint32_t owner,
-		const struct request *what);
-void client_unlock(struct sim *sim, struct node *node, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
-int client_cancel(struct sim *sim, struct node *node, struct request *request);
-void client_die(struct sim *sim, struct node *node, struct client *client);
+int client_lock(struct sim *sim, struct client *client, uint32_t owner, const struct request *what);
+void client_unlock(struct sim *sim, struct client *client, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
+void client_cancel(struct sim *sim, struct client *client, struct request *request);
+void client_die(struct sim *sim, struct client *client);
 uint32_t owner_new(struct sim *sim, struct node *node, uint32_t client, uint64_t key, enum belay_kind kind);
+
+/* ---- ipc.c ---- */
+
+struct recall {
+	uint32_t client, loan;
+};
+/* 0, or, where messages take no time, what the core says to it. */
+int ipc_send(struct sim *sim, struct client *client, const struct letter *letter);
+void ipc_to_belayd(struct sim *sim, struct client *client);
+struct letter *ipc_next_letter(const struct sim *sim, struct mailbox *box);	/* that has arrived; or NULL */
+void ipc_wake(struct sim *sim, struct node *node);	/* belayd goes on */
+struct client *ipc_client(struct node *node, uint32_t serial);
+/* What the core wants done. */
+void ipc_reply(struct sim *sim, struct node *node, const struct belay_action *action);
+void ipc_lost(struct sim *sim, struct node *node, uint32_t id);
+void ipc_lend_held(struct node *node, const struct belay_action *action);
+void ipc_lend(struct sim *sim, struct node *node, const struct belay_action *action);
+void ipc_frozen(struct node *node);
+/* All that the core has recalled: now. */
+void ipc_take_back(struct sim *sim, struct node *node);
+void ipc_client_gone(struct sim *sim, struct client *client);
+/* Is any loan of this node's clients not over? */
+bool ipc_any_loan(const struct node *node);
+
+/* ---- loan.c ---- */
+
+/* Do it in a loan, or send a message. */
+int loan_call(struct sim *sim, struct client *client, const struct call *call);
+/* The client reads what has arrived, if it can. */
+void loan_read(struct sim *sim, struct client *client);
+void loan_step(struct slot_loan *slot);
+void loan_go_on(struct sim *sim, struct client *client);
+void loan_stop(struct sim *sim, struct client *client, uint64_t for_us);
+/* belayd is in the middle of a recall: perhaps the client does something. */
+void loan_meddle(struct sim *sim, struct loan *loan);
+/* End those of the client that overlap, and say so. */
+void loan_give_up(struct sim *sim, struct client *client, uint32_t key, const struct belay_range *range);
+struct loan *loan_find(struct client *client, uint32_t key, enum belay_mode mode, const struct belay_range *range);
+struct memory *loan_memory(struct sim *sim, struct node *node, uint32_t index);
+void loan_memory_free(struct memory *memory);
+static inline uint32_t loan_handle(const struct belay_owner *owner)
+{
+	return owner->kind == BELAY_KIND_POSIX ? 0 : (uint32_t)owner->key + 1;
+}
+
+/* ---- hint.c ---- */
+
+void hint_send(struct sim *sim, struct node *node, const struct belay_action *action);
+void hint_arrive(struct sim *sim, struct node *node, uint32_t index);
 
 /* ---- belief.c ---- */
 
 struct request *belief_invoke(struct sim *sim, const struct request *what);
-void belief_answer(struct sim *sim, struct node *node, const struct belay_action *reply);
+/* belayd has answered, and will tell. */
+void belief_decided(struct sim *sim, struct node *node, const struct belay_action *reply);
+/* The client has read the answer. */
+void belief_told(struct sim *sim, struct request *q);
+/* belayd does not take it. */
+void belief_refused(struct sim *sim, struct request *q);
 void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
+/* belayd has heard of it. */
+void belief_unlock_taken(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
+/* In a loan. */
+void belief_loan_lock(struct sim *sim, struct node *node, const struct request *what, uint64_t token);
+void belief_loan_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
+void belief_loan_busy(struct sim *sim, struct node *node, const struct request *what);
+void belief_loan_free(struct sim *sim, struct node *node, const struct request *what);
+void belief_client_dies(struct sim *sim, struct node *node, uint32_t client);
 /* The client is gone, and its death is known to a belayd that lives. */
 void belief_client_gone(struct sim *sim, struct node *node, uint32_t client);
 /* The clients of this node hold nothing any more, but the cluster may not know it. */
@@ -469,7 +662,7 @@ void belief_left(struct sim *sim, const struct node *node);
 /* Owners that lost nothing, and requests that still wait, go on in the node's new life. */
 void belief_new_life(struct sim *sim, struct node *node);
 bool belief_any(const struct sim *sim, uint32_t node, uint64_t incarnation);
-struct request *request_find(struct sim *sim, uint32_t node, uint32_t client, uint64_t cookie);
+struct request *request_find(struct sim *sim, uint32_t node, uint32_t process, uint32_t client, uint64_t cookie);
 void request_drop(struct sim *sim, struct request *request);
 bool request_conflicts(const struct sim *sim, const struct request *a, const struct request *b);
 /* Does @owner believe in what conflicts with @request? */
@@ -505,6 +698,7 @@ void judge_loaded(struct sim *sim, struct node *node);
 /* A life is over for somebody: the token clock jumps ahead of the time of day. */
 void judge_closed(struct sim *sim, struct node *node);
 void judge_grant(struct sim *sim, struct node *node, const struct request *request);
+void judge_loan_grant(struct sim *sim, const struct node *node, const struct request *what);
 void judge_deadlock(struct sim *sim, const struct request *request);
 void judge_missed_deadlock(struct sim *sim);
 void judge_quiet(struct sim *sim);
@@ -537,6 +731,7 @@ void trace_line(struct sim *sim, const char *format, ...) __attribute__((format(
 const char *trace_op_name(enum belay_op_type type);
 void trace_event(struct sim *sim, const struct node *node, const struct belay_event *event);
 void trace_state(struct sim *sim, const struct node *node, const struct belay_event *event);
+void trace_call(struct sim *sim, const struct client *client, const struct call *call);
 void trace_beliefs(struct sim *sim, uint32_t key);
 void trace_action(struct sim *sim, const struct node *node, const struct belay_action *action);
 

@@ -150,10 +150,62 @@ static void trace_local(struct sim *sim, const struct node *node, const struct b
 		trace_line(sim, "n%u unlock %s by %s", node->id, range.at, owner.at);
 }
 
+/* ---- loans and hints ---- */
+
+static void trace_loan_back(struct sim *sim, const struct node *node, const struct belay_event *event)
+{
+	if (event->type == BELAY_EVENT_LOAN_HELD)
+		trace_line(sim, "n%u   loan %u holds %c[%" PRIu64 ",%" PRIu64 "] of owner %u", node->id,
+			   event->loan.loan, mode_letter(event->loan.mode), event->loan.range.start,
+			   event->loan.range.end, (unsigned)event->loan.owner.key);
+	else
+		trace_line(sim, "n%u   loan %u is back%s", node->id, event->loan.loan,
+			   event->loan.used ? "" : ", unused");
+}
+
+static void trace_lend(struct sim *sim, uint32_t node, const struct belay_action *action)
+{
+	struct word range;
+
+	if (action->type == BELAY_ACTION_LEND_HELD)
+		return;
+	range = range_text(&action->key, action->range, action->mode);
+	trace_line(sim, "n%u   lends c%u %s as loan %u, room %u", node, action->client, range.at, action->loan,
+		   action->room);
+}
+
+static void trace_hint(struct sim *sim, const struct node *node, const char *what, const struct belay_hint *hint)
+{
+	struct word range = range_text(&hint->key, hint->range, BELAY_MODE_EX), owner = owner_text(&hint->owner);
+
+	trace_line(sim, "n%u %s a release: %s %s", node->id, what, range.at + 3, owner.at);
+}
+
+void trace_call(struct sim *sim, const struct client *client, const struct call *call)
+{
+	static const char *const name[] = { "begins", "locks", "unlocks", "tests" };
+	const struct request *what = &call->what;
+	struct belay_key key;
+	struct word range;
+
+	if (!sim->options.trace)
+		return;
+	if (call->type == CALL_BEGIN) {
+		trace_line(sim, "n%u c%u begins with slot %u: %s", client->node->id, client->id, call->loan->index,
+			   call->result == 0 ? "yes" : "it is over");
+		return;
+	}
+	sim_make_key(what->key, &key);
+	range = range_text(&key, sim_range(what->first, what->last), what->mode);
+	trace_line(sim, "n%u %s %s %s in a loan: %s", client->node->id, owner_text(&sim->owner[what->owner].id).at,
+		   name[call->type], range.at, call->result == 0 ? "done" : call->result == -ESTALE ? "it is over" :
+		   call->result == -ENOSPC ? "no room" : "busy");
+}
+
 /* What the core knows of the resource that an op is about. */
 static struct word state_text(const struct node *node, const struct belay_op *op)
 {
-	static const char *const state[BELAY_STATE_COUNT] = { "UNOWNED", "OWNED", "RECALL", "ARB" };
+	static const char *const state[BELAY_STATE_COUNT] = { "UNOWNED", "OWNED", "RECALL", "ARB", "SHARED" };
 	struct belay_cursor cursor = { 0 };
 	struct belay_lock_info info;
 	uint32_t held = 0, waiting = 0, key = sim_key(&op->key);
@@ -209,10 +261,14 @@ void trace_event(struct sim *sim, const struct node *node, const struct belay_ev
 	case BELAY_EVENT_QUORUM:
 		trace_line(sim, "n%u quorum: %s", node->id, event->quorum.quorate ? "yes" : "no");
 		break;
-	case BELAY_EVENT_TICK:
 	case BELAY_EVENT_LOAN_HELD:
 	case BELAY_EVENT_LOAN_BACK:
+		trace_loan_back(sim, node, event);
+		break;
 	case BELAY_EVENT_HINT:
+		trace_hint(sim, node, "hears by a hint of", event->hint);
+		break;
+	case BELAY_EVENT_TICK:
 		break;
 	case BELAY_EVENT_VIEW:
 		list_text(text, sizeof(text), "members", event->view.member_count, event->view.member);
@@ -262,6 +318,7 @@ static void trace_reply(struct sim *sim, uint32_t node, const struct belay_actio
 void trace_action(struct sim *sim, const struct node *node, const struct belay_action *action)
 {
 	uint32_t n = node->id;
+	char text[40];
 
 	if (!sim->options.trace)
 		return;
@@ -281,8 +338,15 @@ void trace_action(struct sim *sim, const struct node *node, const struct belay_a
 		break;
 	case BELAY_ACTION_LEND_HELD:
 	case BELAY_ACTION_LEND:
+		trace_lend(sim, n, action);
+		break;
 	case BELAY_ACTION_RECALL:
+		trace_line(sim, "n%u   recalls loan %u of c%u", n, action->loan, action->client);
+		break;
 	case BELAY_ACTION_HINT:
+		snprintf(text, sizeof(text), "  hints to n%u", action->node);
+		trace_hint(sim, node, text, action->hint);
+		break;
 	case BELAY_ACTION_SNAPSHOT:
 	case BELAY_ACTION_HOLD:
 	case BELAY_ACTION_REPLAY:

@@ -141,7 +141,7 @@ static void client_due(struct sim *sim, struct node *node)
 		in = 1 + random_below(&sim->random, 2 * sim->temper.think_us);
 		if (sim->acts > 0 && --sim->acts == 0)
 			sim_due(sim, random_below(&sim->random, 5000), DUE_STAGE, 0, 0);
-		if (node_runs(node) && sim->acts > 0 && !node->quitting)
+		if ((node_runs(node) || sim->temper.ipc_us > 0) && node->powered && sim->acts > 0 && !node->quitting)
 			client_act(sim, node);
 		else if (node_runs(node) && node->quitting)
 			client_let_go(sim, node, random_chance(&sim->random, 50));
@@ -153,6 +153,22 @@ static void client_due(struct sim *sim, struct node *node)
 			sim->stage = STAGE_END;
 	}
 	sim_due(sim, in, DUE_CLIENT, node->id, 0);
+}
+
+static void dispatch_client(struct sim *sim, struct node *node, const struct due_event *due)
+{
+	struct client *client = ipc_client(node, due->argument);
+
+	if (!client)
+		return;
+	if (due->type == DUE_TO_BELAYD)
+		ipc_to_belayd(sim, client);
+	else if (due->type == DUE_TO_CLIENT)
+		loan_read(sim, client);
+	else if (due->type == DUE_CLIENT_GOES_ON)
+		loan_go_on(sim, client);
+	else
+		ipc_client_gone(sim, client);
 }
 
 static void dispatch(struct sim *sim, const struct due_event *due)
@@ -186,6 +202,15 @@ static void dispatch(struct sim *sim, const struct due_event *due)
 		break;
 	case DUE_CLIENT:
 		client_due(sim, node);
+		break;
+	case DUE_TO_BELAYD:
+	case DUE_TO_CLIENT:
+	case DUE_CLIENT_GOES_ON:
+	case DUE_CLIENT_GONE:
+		dispatch_client(sim, node, due);
+		break;
+	case DUE_HINT:
+		hint_arrive(sim, node, due->argument);
 		break;
 	case DUE_FAULT:
 		fault_strike(sim);
@@ -228,6 +253,38 @@ void sim_advance(struct sim *sim, uint64_t until_us)
 
 /* ---- one run ---- */
 
+/* Two worlds in three have clients that decide by themselves. */
+static void draw_loans(struct sim *sim)
+{
+	static const uint32_t ipc[] = { 0, 1, 5, 30, 200, 2000 };
+	/* By itself: the rest of a world is as it was before there were loans. */
+	struct random own = { mix64(~sim->seed) }, *r = &own;
+	struct temper *t = &sim->temper;
+
+	t->ipc_us = ipc[random_below(r, 6)];
+	t->borrow_percent = random_below(r, 5) * 25;
+	t->step_percent = random_below(r, 4) * 10;
+	t->calls = random_between(r, 1, 12);
+	t->busy_percent = random_below(r, 4) * 28;
+	t->apart = random_chance(r, 60) ? random_between(r, 1, 3) : 0;
+	if (random_chance(r, 20))
+		t->exclusive_percent = random_below(r, 4);
+	t->hints = random_chance(r, 60);
+	t->hint_us = random_chance(r, 50) ? 50 : 5000;
+	t->hint_loss_percent = random_below(r, 3) * 20;
+	t->hint_twice_percent = random_below(r, 3) * 20;
+	t->hint_leaks = random_chance(r, 50);
+	/* Few locks in all, or so few that loans have hardly any room. */
+	t->small_locks = random_chance(r, 50) ? 6 : random_between(r, 100, 400);
+	if (t->ipc_us == 0)
+		t->borrow_percent = 0;
+	/* Loans are for those who come again. */
+	if (t->borrow_percent > 0 && random_chance(r, 60)) {
+		t->keys = t->apart == 3 ? sim->nodes < SIM_KEYS ? sim->nodes : SIM_KEYS : random_between(r, 1, 2);
+		t->clients = random_between(r, 1, 3);
+	}
+}
+
 static void draw_temper(struct sim *sim)
 {
 	static const uint32_t slow[] = { 20, 100, 100, 400, 2000 };
@@ -267,6 +324,7 @@ static void draw_temper(struct sim *sim)
 		.boot_us = 3000,
 		.small_limits = random_chance(r, 10),
 	};
+	draw_loans(sim);
 }
 
 static void draw_config(struct sim *sim)
@@ -280,14 +338,19 @@ static void draw_config(struct sim *sim)
 		.node_count = sim->nodes,
 		.limits = {
 			.resources_max = small ? 2 : 16,
-			.locks_max = small ? 6 : 4096,
+			.locks_max = small ? sim->temper.small_locks : 4096,
 			.waiters_max = small ? 4 : 1024,
-			.locks_per_owner_max = small ? 2 : 64,
+			/* A loan must not be refused for them. */
+			.locks_per_owner_max = small && sim->temper.small_locks < 100 ? 2 : 4096,
 		},
 		.requests_max = 512,
+		.loans_max = sim->temper.borrow_percent > 0 ? 64 : 0,
+		.hints = sim->temper.hints,
 		.min_hold_us = random_below(r, 3) * 1000,
 		.idle_us = random_chance(r, 50) ? 2000 : 100000,
 		.claim_streak = 1u << random_below(r, 5),
+		.share_streak = 1 + random_below(r, 8),
+		.lend_after = random_below(r, 4),
 		.token_base = 1000,
 	};
 	for (uint32_t i = 0; i < sim->nodes; i++)
@@ -301,10 +364,12 @@ static void reset_node(struct node *node, uint32_t id)
 	*node = (struct node){
 		.id = id, .memory = old.memory, .memory_size = old.memory_size,
 		.queue = old.queue, .inbox = old.inbox, .pending = old.pending, .held = old.held,
-		.replaying = old.replaying, .outgoing = old.outgoing, .hole = SIM_NONE, .tick_us = UINT64_MAX,
+		.replaying = old.replaying, .outgoing = old.outgoing, .recalled = old.recalled,
+		.lend_held = old.lend_held, .hole = SIM_NONE, .tick_us = UINT64_MAX,
 	};
 	node->queue.count = node->inbox.count = node->pending.count = 0;
 	node->held.count = node->replaying.count = node->outgoing.count = 0;
+	node->recalled.count = node->lend_held.count = 0;
 }
 
 void sim_reset(struct sim *sim, uint64_t seed)
@@ -315,13 +380,13 @@ void sim_reset(struct sim *sim, uint64_t seed)
 	sim->hash = sim->now_us = sim->due_number = sim->message_number = 0;
 	sim->incarnation = 0;
 	sim->stage = STAGE_CHAOS;
-	sim->heap.count = sim->frames.count = 0;
+	sim->heap.count = sim->frames.count = sim->hints.count = 0;
 	sim->ring_count = 0;
 	sim->reform = 0;
 	sim->doomed = 0;
 	sim->token_node = 0;
 	sim->ahead_us = 0;
-	sim->request_top = sim->owner_top = sim->owner_serial = 0;
+	sim->request_top = sim->owner_top = sim->owner_serial = sim->client_serial = 0;
 	sim->failure[0] = '\0';
 	sim->run_events = 0;
 	memset(sim->owner, 0, sizeof(sim->owner));
@@ -342,14 +407,19 @@ void script_world(struct sim *sim)
 	sim->temper = (struct temper){
 		.order_us = 1, .lag_us = 1, .burst = 1, .linger_us = 1, .think_us = 1, .gap_us = 1,
 		.frame_ops = 40, .quorum_us = 1, .record_batch = 30, .company_us = 1, .outgoing_us = 1,
-		.boot_us = 1, .fixed_gap_us = 1000, .keys = SIM_KEYS, .clients = SIM_CLIENTS, .atoms = SIM_ATOMS,
+		.boot_us = 1, .hint_us = 1, .hint_leaks = true, .fixed_gap_us = 1000,
+		.keys = SIM_KEYS, .clients = SIM_CLIENTS, .atoms = SIM_ATOMS,
 	};
 	sim->config.limits = (struct belay_limits){
 		.resources_max = 16, .locks_max = 512, .waiters_max = 256, .locks_per_owner_max = 64,
 	};
+	sim->config.loans_max = 0;
+	sim->config.hints = false;
 	sim->config.min_hold_us = 0;
 	sim->config.idle_us = 1000000000;
 	sim->config.claim_streak = 8;
+	sim->config.share_streak = 8;
+	sim->config.lend_after = 2;
 }
 
 const char *sim_run(struct sim *sim, uint64_t seed)
@@ -393,6 +463,10 @@ void sim_free(struct sim *sim)
 		vector_done(&node->held);
 		vector_done(&node->replaying);
 		vector_done(&node->outgoing);
+		vector_done(&node->recalled);
+		vector_done(&node->lend_held);
+		for (uint32_t k = 0; k < SIM_CLIENTS; k++)
+			loan_memory_free(sim->memory[i][k]);
 		if (node->memory)
 			munmap(node->memory, node->memory_size);
 	}
@@ -400,6 +474,7 @@ void sim_free(struct sim *sim)
 		vector_done(&sim->ring[i].log);
 	vector_done(&sim->heap);
 	vector_done(&sim->frames);
+	vector_done(&sim->hints);
 	arena_done(&sim->arena);
 	free(sim->verdict);
 	free(sim);

@@ -189,7 +189,7 @@ struct engine_settings bus_settings(unsigned index)
 			.waiters_max = 65536, .locks_per_owner_max = 65536,
 		},
 		.requests_max = 65536,
-		.min_hold_us = 1000, .idle_us = 60000000, .claim_streak = 32,
+		.min_hold_us = 1000, .idle_us = 60000000, .claim_streak = 32, .share_streak = 64, .lend_after = 4,
 		.incarnation = 1000 * (index + 1), .token_base = 1,
 		.hold_bytes_max = 16 << 20, .journal_bytes = 1 << 20,
 	};

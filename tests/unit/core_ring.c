@@ -301,7 +301,7 @@ struct belay_core_config ring_config(unsigned n, enum belay_stability stability,
 		.requests_max = 256,
 		.min_hold_us = 2000,
 		.idle_us = 60000000,
-		.claim_streak = 32,
+		.claim_streak = 32, .share_streak = 64, .lend_after = 4,
 		.token_base = 1,
 	};
 

@@ -19,7 +19,7 @@ static const struct belay_core_config config = {
 		.waiters_max = 300, .locks_per_owner_max = 400,
 	},
 	.requests_max = 500, .loans_max = 550, .hints = true, .min_hold_us = 600,
-	.idle_us = 700, .claim_streak = 8, .token_base = 900,
+	.idle_us = 700, .claim_streak = 8, .share_streak = 64, .lend_after = 4, .token_base = 900,
 };
 
 static const struct belay_hint hint = {
