@@ -8,81 +8,96 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/private.h"
+#include "lib/share.h"
 
 #define INDEX_BITS 20
 #define INDEX_MASK ((1u << INDEX_BITS) - 1)
+/* Enough that a signal handler's call will hardly ever need memory. */
+#define PENDING_FIRST 128
 
 static int grow(struct belay *belay)
 {
-	uint32_t i, count = belay->slot_count ? belay->slot_count * 2 : 16;
-	struct slot *slot;
+	uint32_t i, count = belay->pending_count ? belay->pending_count * 2 : PENDING_FIRST;
+	struct pending *p;
 
 	if (count > INDEX_MASK + 1)
 		return -ENOLCK;
-	slot = realloc(belay->slot, count * sizeof(*slot));
-	if (!slot)
+	p = realloc(belay->pending, count * sizeof(*p));
+	if (!p)
 		return -ENOMEM;
-	belay->slot = slot;
+	belay->pending = p;
 	/* Index 0 is never given away: number 0 asks for no answer. */
-	for (i = count - 1; i >= belay->slot_count && i > 0; i--) {
-		slot[i] = (struct slot){ .number = i, .next_free = belay->free_slot };
-		belay->free_slot = i;
+	for (i = count - 1; i >= belay->pending_count && i > 0; i--) {
+		p[i] = (struct pending){ .number = i, .next_free = belay->free_pending };
+		belay->free_pending = i;
 	}
-	slot[0] = (struct slot){ 0 };
-	belay->slot_count = count;
+	p[0] = (struct pending){ 0 };
+	belay->pending_count = count;
 	return 0;
+}
+
+int calls_init(struct belay *belay)
+{
+	return grow(belay);
 }
 
 int call_open(struct belay *belay, struct call *call, enum client_type want)
 {
-	struct slot *slot;
+	struct pending *p;
 	int r;
 
 	if (belay->lost)
 		return -EIO;
-	if (belay->free_slot == 0) {
+	if (belay->free_pending == 0) {
 		r = grow(belay);
 		if (r < 0)
 			return r;
 	}
-	slot = &belay->slot[belay->free_slot];
-	belay->free_slot = slot->next_free;
-	slot->call = call;
-	call->number = slot->number;
+	p = &belay->pending[belay->free_pending];
+	belay->free_pending = p->next_free;
+	p->call = call;
+	call->number = p->number;
 	call->want = want;
+	call->fd = -1;
 	return 0;
 }
 
 void call_close(struct belay *belay, struct call *call)
 {
 	uint32_t index = call->number & INDEX_MASK;
-	struct slot *slot = &belay->slot[index];
+	struct pending *p = &belay->pending[index];
 
-	assert(slot->call == call);
-	slot->call = NULL;
-	slot->number += INDEX_MASK + 1;
-	slot->next_free = belay->free_slot;
-	belay->free_slot = index;
+	assert(p->call == call);
+	p->call = NULL;
+	p->number += INDEX_MASK + 1;
+	p->next_free = belay->free_pending;
+	belay->free_pending = index;
 }
 
 struct call *call_find(const struct belay *belay, uint32_t number)
 {
 	uint32_t index = number & INDEX_MASK;
 
-	if (index >= belay->slot_count || belay->slot[index].number != number)
+	if (index >= belay->pending_count || belay->pending[index].number != number)
 		return NULL;
-	return belay->slot[index].call;
+	return belay->pending[index].call;
 }
 
-static void finish(struct belay *belay, struct call *call, int result)
+static bool is_done(const struct call *call)
+{
+	return atomic_load_explicit(&call->state, memory_order_acquire) == CALL_DONE;
+}
+
+void call_finish(struct belay *belay, struct call *call, int result)
 {
 	call->result = result;
-	call->done = true;
+	atomic_store_explicit(&call->state, CALL_DONE, memory_order_release);
 	if (call->async)
 		TAILQ_INSERT_TAIL(&belay->events, call, link);
+	else if (call->cell == 0)
+		futex_wake(&call->state, false);
 	else
-		pthread_cond_signal(&call->wake);
+		share_wake(belay, call->cell);
 }
 
 void call_signal(struct belay *belay)
@@ -103,12 +118,12 @@ void call_lose(struct belay *belay)
 	if (belay->lost)
 		return;
 	belay->lost = true;
+	share_lose(belay);
 	/* Wakes a leader out of its receive, and poll loops. */
 	(void)shutdown(belay->socket, SHUT_RDWR);
-	for (i = 1; i < belay->slot_count; i++)
-		if (belay->slot[i].call && !belay->slot[i].call->done)
-			finish(belay, belay->slot[i].call, -EIO);
-	pthread_cond_broadcast(&belay->room);
+	for (i = 1; i < belay->pending_count; i++)
+		if (belay->pending[i].call && !is_done(belay->pending[i].call))
+			call_finish(belay, belay->pending[i].call, -EIO);
 }
 
 static void add_text(struct call *call, const struct client_message *m)
@@ -125,12 +140,9 @@ static void add_text(struct call *call, const struct client_message *m)
 	text[call->text_size] = '\0';
 }
 
-/* 0, or -EBADMSG: belayd says what it must not. */
-static int take_answer(struct belay *belay, const struct client_message *m)
+int call_answer(struct belay *belay, struct call *call, const struct client_message *m)
 {
-	struct call *call = call_find(belay, m->number);
-
-	if (!call || call->done || call->want != m->type || m->result > 0)
+	if (is_done(call) || call->want != m->type || m->number != call->number)
 		return -EBADMSG;
 	if (m->type == CLIENT_TEXT) {
 		add_text(call, m);
@@ -138,17 +150,30 @@ static int take_answer(struct belay *belay, const struct client_message *m)
 			return 0;
 	}
 	call->answer = *m;
-	finish(belay, call, m->result);
+	if (m->type == CLIENT_RESULT && m->slot != 0 && share_adopt(belay, call->resource, m) < 0)
+		return -EBADMSG;
+	call_finish(belay, call, m->result);
 	return 0;
 }
 
-static int take_message(struct belay *belay, const struct client_message *m)
+/* 0, or negative: the connection is of no use any more. *fd came with the packet; who needs it takes it. */
+static int take_message(struct belay *belay, const struct client_message *m, int *fd)
 {
+	struct call *call;
+
 	switch (m->type) {
 	case CLIENT_RESULT:
 	case CLIENT_TESTED:
 	case CLIENT_TEXT:
-		return take_answer(belay, m);
+		call = call_find(belay, m->number);
+		/* Where an answer was asked for is where it has to come. */
+		if (!call || call->cell != 0)
+			return -EBADMSG;
+		if (call->want_fd && m->result == 0) {
+			call->fd = *fd;
+			*fd = -1;
+		}
+		return call_answer(belay, call, m);
 	case CLIENT_LOST:
 	case CLIENT_ERROR:
 		return -EIO;
@@ -158,7 +183,7 @@ static int take_message(struct belay *belay, const struct client_message *m)
 }
 
 /* A packet of @size bytes stands in belay->in; negative: none will come any more. */
-static void take_packet(struct belay *belay, ssize_t size)
+static void take_packet(struct belay *belay, ssize_t size, int fd)
 {
 	struct client_message m;
 	size_t at = 0;
@@ -166,43 +191,78 @@ static void take_packet(struct belay *belay, ssize_t size)
 
 	while (r > 0) {
 		r = client_get(belay->in, (size_t)size, &at, &m);
-		if (r > 0 && take_message(belay, &m) < 0)
+		if (r > 0 && take_message(belay, &m, &fd) < 0)
 			r = -EIO;
 	}
+	if (fd >= 0)
+		close(fd);
 	if (r < 0)
 		call_lose(belay);
+}
+
+/* A leader goes: one of those who still wait must read. */
+static void pass_lead(struct belay *belay)
+{
+	struct call *call;
+
+	if (belay->reading)
+		return;
+	TAILQ_FOREACH(call, &belay->followers, link)
+		if (!is_done(call)) {
+			atomic_store_explicit(&call->state, CALL_LEAD, memory_order_relaxed);
+			futex_wake(&call->state, false);
+			return;
+		}
+}
+
+/* Size of a packet, or a negative errno. */
+static ssize_t receive_packet(struct belay *belay, int flags, int *ret_fd)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = belay->in, .iov_len = sizeof(belay->in) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	const struct cmsghdr *c;
+	ssize_t size;
+
+	size = recvmsg(belay->socket, &msg, flags | MSG_CMSG_CLOEXEC);
+	if (size < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	*ret_fd = -1;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+	return size;
 }
 
 void call_poll(struct belay *belay)
 {
 	ssize_t size;
+	int fd = -1;
 
 	if (belay->reading || belay->lost)
 		return;
 	do {
-		size = recv(belay->socket, belay->in, sizeof(belay->in), MSG_DONTWAIT);
-	} while (size < 0 && errno == EINTR);
-	if (size < 0 && errno == EAGAIN)
+		size = receive_packet(belay, MSG_DONTWAIT, &fd);
+	} while (size == -EINTR);
+	if (size == -EAGAIN)
 		return;
-	take_packet(belay, size);
+	/* What it says may have to be acknowledged, and that may take time: nobody must read the next over it. */
+	belay->reading = true;
+	belay->reader = pthread_self();
+	take_packet(belay, size, fd);
+	belay->reading = false;
+	pass_lead(belay);
 }
 
-int time_left(const struct timespec *deadline)
-{
-	struct timespec now;
-	int64_t ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (deadline->tv_sec - now.tv_sec) * INT64_C(1000000000) +
-	     (deadline->tv_nsec - now.tv_nsec);
-	if (ns <= 0)
-		return 0;
-	ns = (ns + 999999) / 1000000;
-	return ns > INT32_MAX ? INT32_MAX : (int)ns;
-}
-
-/* Mutex not held, belay->reading is ours. Size of the packet, -ETIMEDOUT, or another errno: lost. */
-static ssize_t receive(struct belay *belay, const struct timespec *deadline)
+/* Not entered, belay->reading is ours. Size of the packet, -ETIMEDOUT, or another errno: lost. */
+static ssize_t receive(struct belay *belay, const struct timespec *deadline, int *ret_fd)
 {
 	struct pollfd p = { .fd = belay->socket, .events = POLLIN };
 	ssize_t size;
@@ -216,28 +276,27 @@ static ssize_t receive(struct belay *belay, const struct timespec *deadline)
 			if (poll(&p, 1, left) <= 0)
 				continue;
 		}
-		size = recv(belay->socket, belay->in, sizeof(belay->in),
-			    deadline ? MSG_DONTWAIT : 0);
-		if (size > 0)
-			return size;
+		size = receive_packet(belay, deadline ? MSG_DONTWAIT : 0, ret_fd);
 		if (size == 0)
 			return -EPIPE;
-		if (errno != EINTR && errno != EAGAIN)
-			return -errno;
+		if (size != -EINTR && size != -EAGAIN)
+			return size;
 	}
 }
 
 static int lead(struct belay *belay, struct call *call, const struct timespec *deadline)
 {
 	ssize_t size = 0;
+	int fd = -1;
 
 	belay->reading = true;
-	while (!call->done && size != -ETIMEDOUT) {
-		pthread_mutex_unlock(&belay->mutex);
-		size = receive(belay, deadline);
-		pthread_mutex_lock(&belay->mutex);
+	belay->reader = pthread_self();
+	while (!is_done(call) && size != -ETIMEDOUT) {
+		leave(belay);
+		size = receive(belay, deadline, &fd);
+		enter(belay);
 		if (size != -ETIMEDOUT)
-			take_packet(belay, size);
+			take_packet(belay, size, fd);
 		call_signal(belay);
 	}
 	belay->reading = false;
@@ -246,41 +305,34 @@ static int lead(struct belay *belay, struct call *call, const struct timespec *d
 
 static int follow(struct belay *belay, struct call *call, const struct timespec *deadline)
 {
-	int r = 0;
+	int left = deadline ? time_left(deadline) : -1;
 
+	if (left == 0)
+		return -ETIMEDOUT;
 	TAILQ_INSERT_TAIL(&belay->followers, call, link);
-	if (deadline)
-		r = pthread_cond_timedwait(&call->wake, &belay->mutex, deadline);
-	else
-		pthread_cond_wait(&call->wake, &belay->mutex);
+	atomic_store_explicit(&call->state, CALL_WAITING, memory_order_relaxed);
+	leave(belay);
+	futex_sleep(&call->state, CALL_WAITING, left, false);
+	enter(belay);
 	TAILQ_REMOVE(&belay->followers, call, link);
-	return -r;
-}
-
-/* A leader goes: one of those who still wait must read. */
-static void pass_lead(struct belay *belay)
-{
-	struct call *call;
-
-	if (belay->reading)
-		return;
-	TAILQ_FOREACH(call, &belay->followers, link)
-		if (!call->done) {
-			pthread_cond_signal(&call->wake);
-			return;
-		}
+	return 0;
 }
 
 int call_wait(struct belay *belay, struct call *call, const struct timespec *deadline)
 {
 	int r = 0;
 
-	while (!call->done && r == 0)
+	while (!is_done(call) && r == 0)
 		r = belay->reading ? follow(belay, call, deadline)
 				   : lead(belay, call, deadline);
 	/* Also when we never led: we may have been asked to and got the answer first. */
 	pass_lead(belay);
-	return call->done ? 0 : r;
+	return is_done(call) ? 0 : r;
+}
+
+bool call_nested(const struct belay *belay)
+{
+	return belay->reading && pthread_equal(belay->reader, pthread_self());
 }
 
 int call_run(struct belay *belay, struct call *call, enum client_type want,
@@ -288,20 +340,17 @@ int call_run(struct belay *belay, struct call *call, enum client_type want,
 {
 	int r;
 
-	pthread_cond_init(&call->wake, &belay->monotonic);
-	pthread_mutex_lock(&belay->mutex);
-	r = call_open(belay, call, want);
-	if (r < 0)
-		goto out;
-	m->number = call->number;
-	r = fd < 0 ? send_message(belay, m) : send_descriptor(belay, m, fd);
-	if (r == 0)
-		r = call_wait(belay, call, NULL);
-	if (r == 0)
-		r = call->result;
-	call_close(belay, call);
-out:
-	pthread_mutex_unlock(&belay->mutex);
-	pthread_cond_destroy(&call->wake);
+	enter(belay);
+	r = call_nested(belay) ? -EDEADLK : call_open(belay, call, want);
+	if (r == 0) {
+		m->number = call->number;
+		r = fd < 0 ? send_message(belay, m) : send_descriptor(belay, m, fd);
+		if (r == 0)
+			r = call_wait(belay, call, NULL);
+		if (r == 0)
+			r = call->result;
+		call_close(belay, call);
+	}
+	leave(belay);
 	return r;
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/private.h"
+#include "lib/share.h"
 
 /* A belayd that runs accepts and greets at once; one that is stopped never does. */
 #define GREETING_S 5
@@ -141,7 +141,7 @@ static int hello(struct belay *belay)
 	struct client_message m = {
 		.type = CLIENT_HELLO, .magic = CLIENT_MAGIC, .version = CLIENT_VERSION,
 	};
-	struct outbox *box = &belay->box[0];
+	struct outbox *box = &belay->box;
 	ssize_t size;
 	int r;
 
@@ -168,8 +168,10 @@ static int hello(struct belay *belay)
 	return welcome(belay, (size_t)size);
 }
 
-static void close_all(struct belay *belay)
+/* In a child another thread's work on the rest may stand half done for ever. */
+static void close_all(struct belay *belay, bool child)
 {
+	share_close(belay, child);
 	if (belay->epoll_fd >= 0)
 		close(belay->epoll_fd);
 	if (belay->event_fd >= 0)
@@ -190,6 +192,7 @@ int belay_connect(struct belay **ret_belay, const char *path)
 	belay->socket = belay->event_fd = belay->epoll_fd = -1;
 	TAILQ_INIT(&belay->followers);
 	TAILQ_INIT(&belay->events);
+	LIST_INIT(&belay->resources);
 	r = life_begin(belay);
 	if (r < 0) {
 		free(belay);
@@ -200,38 +203,40 @@ int belay_connect(struct belay **ret_belay, const char *path)
 		r = hello(belay);
 	if (r == 0)
 		r = events_open(belay);
+	if (r == 0)
+		r = calls_init(belay);
 	if (r < 0) {
-		close_all(belay);
+		close_all(belay, false);
 		return r;
 	}
 	pthread_mutex_init(&belay->mutex, NULL);
-	pthread_cond_init(&belay->room, NULL);
-	pthread_condattr_init(&belay->monotonic);
-	pthread_condattr_setclock(&belay->monotonic, CLOCK_MONOTONIC);
 	*ret_belay = belay;
 	return 0;
 }
 
 void belay_disconnect(struct belay *belay)
 {
+	struct resource *resource;
 	uint32_t i;
 
 	if (!belay)
 		return;
-	/* In a child another thread's work on the rest may stand half done for ever. */
 	if (forked(belay)) {
-		close_all(belay);
+		close_all(belay, true);
 		return;
 	}
-	pthread_condattr_destroy(&belay->monotonic);
-	pthread_cond_destroy(&belay->room);
 	pthread_mutex_destroy(&belay->mutex);
 	/* No thread waits: what is left was started by belay_lock_start(). */
-	for (i = 1; i < belay->slot_count; i++)
-		if (belay->slot[i].call && belay->slot[i].call->async)
-			free(belay->slot[i].call);
-	free(belay->slot);
-	close_all(belay);
+	for (i = 1; i < belay->pending_count; i++)
+		if (belay->pending[i].call && belay->pending[i].call->async)
+			free(belay->pending[i].call);
+	free(belay->pending);
+	/* Of handles that were closed when there was no connection any more. */
+	while ((resource = LIST_FIRST(&belay->resources))) {
+		LIST_REMOVE(resource, link);
+		free(resource);
+	}
+	close_all(belay, false);
 }
 
 int belay_fd(const struct belay *belay)

@@ -5,38 +5,56 @@
 
 #include "lib/handle.h"
 
-int belay_lock_start(struct belay_handle *handle, enum belay_lock_mode mode, uint64_t start,
+/* The call is open. 0: there is an answer, or will be. */
+static int start(struct belay_handle *handle, struct call *call, enum belay_mode mode,
+		 const struct belay_range *range)
+{
+	struct client_message m = handle_message(handle, CLIENT_LOCK, mode, range);
+	struct belay *belay = handle->belay;
+	int r;
+
+	if (handle_lock(handle, mode, range, &call->answer.token) == 0) {
+		call_finish(belay, call, 0);
+		call_signal(belay);
+		return 0;
+	}
+	m.wait = true;
+	m.lend = belay->share != NULL;
+	m.number = call->number;
+	r = loan_yield(belay, handle->resource, range);
+	return r < 0 ? r : send_later(belay, &m);
+}
+
+int belay_lock_start(struct belay_handle *handle, enum belay_lock_mode mode, uint64_t start_at,
 		     uint64_t length, uint32_t *ret_request)
 {
 	struct belay *belay = handle->belay;
-	struct client_message m;
+	struct belay_range range;
 	struct call *call;
 	uint32_t number;
 	int r;
 
-	if (forked(belay))
-		return -EPERM;
-	r = handle_message(handle, CLIENT_LOCK, mode, start, length, &m);
+	r = handle_range(handle, mode, start_at, length, &range);
 	if (r < 0)
 		return r;
-	m.wait = true;
 	call = calloc(1, sizeof(*call));
 	if (!call)
 		return -ENOMEM;
 	call->async = true;
+	call->resource = handle->resource;
 
-	pthread_mutex_lock(&belay->mutex);
+	enter(belay);
 	r = call_open(belay, call, CLIENT_RESULT);
 	if (r < 0) {
 		free(call);
 	} else {
 		/* Once sent, another thread's belay_next() may free the call. */
-		m.number = number = call->number;
-		r = send_later(belay, &m);
+		number = call->number;
+		r = start(handle, call, handle_mode(mode), &range);
 		if (r == 0)
 			*ret_request = number;
 	}
-	pthread_mutex_unlock(&belay->mutex);
+	leave(belay);
 	return r;
 }
 
@@ -48,15 +66,15 @@ int belay_lock_cancel(struct belay *belay, uint32_t request)
 
 	if (forked(belay))
 		return -EPERM;
-	pthread_mutex_lock(&belay->mutex);
+	enter(belay);
 	call = call_find(belay, request);
 	if (belay->lost)
 		r = -EIO;
 	else if (!call || !call->async)
 		r = -ENOENT;
-	else if (!call->done)
+	else if (atomic_load_explicit(&call->state, memory_order_relaxed) != CALL_DONE)
 		r = send_later(belay, &m);
-	pthread_mutex_unlock(&belay->mutex);
+	leave(belay);
 	return r;
 }
 
@@ -67,7 +85,7 @@ int belay_next(struct belay *belay, struct belay_event_info *ret_event)
 
 	if (forked(belay))
 		return -EPERM;
-	pthread_mutex_lock(&belay->mutex);
+	enter(belay);
 	/* One packet a round: if there is another, the descriptor stays readable. */
 	if (TAILQ_EMPTY(&belay->events) && !belay->polled) {
 		belay->polled = true;
@@ -89,7 +107,7 @@ int belay_next(struct belay *belay, struct belay_event_info *ret_event)
 	}
 	belay->polled = belay->polled && r == 1;
 	call_signal(belay);
-	pthread_mutex_unlock(&belay->mutex);
+	leave(belay);
 	return r;
 }
 
@@ -97,9 +115,9 @@ int belay_cork(struct belay *belay)
 {
 	if (forked(belay))
 		return -EPERM;
-	pthread_mutex_lock(&belay->mutex);
+	enter(belay);
 	belay->corked = true;
-	pthread_mutex_unlock(&belay->mutex);
+	leave(belay);
 	return 0;
 }
 
@@ -109,9 +127,9 @@ int belay_uncork(struct belay *belay)
 
 	if (forked(belay))
 		return -EPERM;
-	pthread_mutex_lock(&belay->mutex);
+	enter(belay);
 	belay->corked = false;
 	r = send_box(belay);
-	pthread_mutex_unlock(&belay->mutex);
+	leave(belay);
 	return r;
 }

@@ -9,9 +9,16 @@ lib_libbelay_la_SOURCES = \
 	lib/event.c \
 	lib/handle.c \
 	lib/handle.h \
+	lib/loan.c \
+	lib/loan.h \
+	lib/lock.c \
 	lib/private.h \
 	lib/range.c \
 	lib/send.c \
+	lib/share.c \
+	lib/share.h \
+	lib/wait.c \
+	$(slot_client_sources) $(slot_sources) \
 	wire/client.c \
 	wire/client.h \
 	wire/cursor.h

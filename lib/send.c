@@ -1,38 +1,51 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The way to belayd. A thread that finds nobody sending sends at once; what
- * others add meanwhile leaves in one packet when it is through.
+ * The way to belayd. What is to be said stands in the box, and whoever can
+ * sends it all, in one packet. When belayd takes no more, one thread waits for that;
+ * what others add meanwhile it takes along.
  */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "lib/private.h"
 
+/* So that one waits who has the socket read by another thread. */
+#define LOOK_MS 200
+
 /*
  * belayd does not take more now. It may be waiting for us to read what it has
- * to say, and if no thread waits for an answer nobody else does. Mutex not held.
+ * to say, and if no thread waits for an answer nobody else does.
  */
 static void wait_for_room(struct belay *belay)
 {
-	struct pollfd p = { .fd = belay->socket, .events = POLLIN | POLLOUT };
+	bool read = !belay->reading, first = !belay->sending;
+	struct pollfd p = { .fd = belay->socket, .events = read ? POLLIN | POLLOUT : POLLOUT };
 
-	if (poll(&p, 1, -1) <= 0 || !(p.revents & POLLIN))
-		return;
-	pthread_mutex_lock(&belay->mutex);
-	if (belay->reading) {
-		(void)sched_yield();	/* the leader is about to take it */
-	} else {
+	if (first) {
+		belay->sending = true;
+		belay->sender = pthread_self();
+	}
+	leave(belay);
+	(void)poll(&p, 1, LOOK_MS);
+	enter(belay);
+	if (first)
+		belay->sending = false;
+	if (read && (p.revents & (POLLIN | POLLHUP | POLLERR))) {
 		call_poll(belay);
 		call_signal(belay);
 	}
-	pthread_mutex_unlock(&belay->mutex);
 }
 
-/* One packet. Mutex not held, belay->sending is ours. */
+/* Another thread does, that is: a signal handler must not rely on whom it interrupted. */
+static bool another_waits(const struct belay *belay)
+{
+	return belay->sending && !pthread_equal(belay->sender, pthread_self());
+}
+
+/* One packet. 0, -EAGAIN, or another error of sendmsg(2). */
 static int send_packet(struct belay *belay, const void *bytes, size_t size, int fd)
 {
 	union {
@@ -50,74 +63,54 @@ static int send_packet(struct belay *belay, const void *bytes, size_t size, int 
 		msg.msg_control = &control;
 		msg.msg_controllen = sizeof(control.space);
 	}
-	while (sendmsg(belay->socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-		if (errno == EAGAIN)
-			wait_for_room(belay);
-		else if (errno != EINTR)
-			return -errno;
-	}
-	return 0;
-}
-
-/* Send all that stands in the boxes. The mutex is dropped meanwhile. */
-static void flush(struct belay *belay)
-{
-	assert(belay->sending);
-	while (belay->box[belay->fill].size > 0 && !belay->lost) {
-		struct outbox *box = &belay->box[belay->fill];
-		int r;
-
-		belay->fill = !belay->fill;
-		pthread_mutex_unlock(&belay->mutex);
-		r = send_packet(belay, box->bytes, box->size, -1);
-		pthread_mutex_lock(&belay->mutex);
-		box->size = 0;
-		if (r < 0)
-			call_lose(belay);
-		pthread_cond_broadcast(&belay->room);
-	}
+	return sendmsg(belay->socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 int send_box(struct belay *belay)
 {
-	/* Whoever sends takes it along. */
-	if (!belay->sending) {
-		belay->sending = true;
-		flush(belay);
-		belay->sending = false;
-		pthread_cond_broadcast(&belay->room);
+	struct outbox *box = &belay->box;
+	int r;
+
+	while (box->size > 0 && !belay->lost) {
+		r = send_packet(belay, box->bytes, box->size, -1);
+		if (r == 0)
+			box->size = 0;
+		else if (r == -EAGAIN && another_waits(belay))
+			return 0;
+		else if (r == -EAGAIN)
+			wait_for_room(belay);
+		else if (r != -EINTR)
+			call_lose(belay);
 	}
 	return belay->lost ? -EIO : 0;
 }
 
-static int put(struct belay *belay, const struct client_message *m)
+int send_put(struct belay *belay, const struct client_message *m)
 {
-	struct outbox *box;
+	struct outbox *box = &belay->box;
 
-	for (;;) {
-		if (belay->lost)
-			return -EIO;
-		box = &belay->box[belay->fill];
+	while (!belay->lost) {
 		if (client_put(box->bytes, sizeof(box->bytes), &box->size, m) == 0)
 			return 0;
-		/* Full: behind a sender, or under a cork. */
-		if (belay->sending)
-			pthread_cond_wait(&belay->room, &belay->mutex);
+		/* Full: belayd takes no more, or there is a cork. */
+		if (another_waits(belay))
+			wait_for_room(belay);
 		else
 			(void)send_box(belay);
 	}
+	return -EIO;
 }
 
 int send_message(struct belay *belay, const struct client_message *m)
 {
-	int r = put(belay, m);
+	int r = send_put(belay, m);
 
 	return r < 0 ? r : send_box(belay);
 }
 
 int send_later(struct belay *belay, const struct client_message *m)
 {
-	int r = put(belay, m);
+	int r = send_put(belay, m);
 
 	return r < 0 || belay->corked ? r : send_box(belay);
 }
@@ -130,18 +123,14 @@ int send_descriptor(struct belay *belay, const struct client_message *m, int fd)
 
 	r = client_put(bytes, sizeof(bytes), &size, m);
 	assert(r == 0);
-	while (belay->sending)
-		pthread_cond_wait(&belay->room, &belay->mutex);
-	if (belay->lost)
-		return -EIO;
-	belay->sending = true;
-	flush(belay);	/* what stands under a cork was said before */
-	pthread_mutex_unlock(&belay->mutex);
-	r = send_packet(belay, bytes, size, fd);
-	pthread_mutex_lock(&belay->mutex);
-	flush(belay);	/* what others have added */
-	belay->sending = false;
-	pthread_cond_broadcast(&belay->room);
+	/* What stands under a cork was said before. */
+	while ((r = send_box(belay)) == 0) {
+		r = belay->box.size == 0 ? send_packet(belay, bytes, size, fd) : -EAGAIN;
+		if (r == -EAGAIN)
+			wait_for_room(belay);
+		else if (r != -EINTR)
+			break;
+	}
 	if (r == -EPIPE || r == -ECONNRESET) {
 		call_lose(belay);
 		return -EIO;

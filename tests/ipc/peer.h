@@ -63,8 +63,8 @@ static inline void peer_close(struct peer *peer)
 	rmdir(peer->directory);
 }
 
-/* The next message; false: the client has gone. */
-static inline bool peer_get(struct peer *peer, struct client_message *ret_m)
+/* As peer_get(), without its memory. */
+static inline bool peer_receive(struct peer *peer, struct client_message *ret_m)
 {
 	ssize_t n;
 
@@ -75,6 +75,24 @@ static inline bool peer_get(struct peer *peer, struct client_message *ret_m)
 		peer->in_size = (size_t)n;
 		peer->in_at = 0;
 		peer->packets++;
+	}
+	return true;
+}
+
+static inline void peer_put(struct peer *peer, const struct client_message *m);
+
+/* The next message; false: the client has gone. This belayd shares no memory, as its scripts need not know. */
+static inline bool peer_get(struct peer *peer, struct client_message *ret_m)
+{
+	if (!peer_receive(peer, ret_m))
+		return false;
+	if (ret_m->type == CLIENT_SHARE) {
+		peer_put(peer, (struct client_message[]){
+			{ .type = CLIENT_RESULT, .number = ret_m->number, .result = -ENOSYS },
+			{ .type = CLIENT_TYPE_COUNT },
+		});
+		peer->packets--;
+		return peer_get(peer, ret_m);
 	}
 	if (peer->seen_count < PEER_SEEN_MAX)
 		peer->seen[peer->seen_count++] = *ret_m;
