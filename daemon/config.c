@@ -379,6 +379,8 @@ void config_default(struct config *ret_config)
 	c->min_hold_us = 2000;
 	c->idle_s = 60;
 	c->claim_streak = 32;
+	c->share_streak = 64;
+	c->lend_after = 4;
 	c->unlock_linger_us = 100;
 
 	c->hints_port = 21066;

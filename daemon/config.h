@@ -64,6 +64,8 @@ struct config {
 	uint32_t min_hold_us;
 	uint32_t idle_s;
 	uint32_t claim_streak;
+	uint32_t share_streak;
+	uint32_t lend_after;
 	uint32_t unlock_linger_us;
 	/* [hints] */
 	uint32_t hints_enabled;		/* 0 or 1 */

@@ -100,6 +100,8 @@ static const struct config_key keys[] = {
 	{ CONFIG_POLICY, "min_hold_us",		    KEY_NUMBER, IN(min_hold_us), 0, 1000000, NULL },
 	{ CONFIG_POLICY, "idle_s",		    KEY_NUMBER, IN(idle_s), 1, 4000, NULL },
 	{ CONFIG_POLICY, "claim_streak",	    KEY_POWER,	IN(claim_streak), 1, 65536, NULL },
+	{ CONFIG_POLICY, "share_streak",	    KEY_NUMBER, IN(share_streak), 1, 65536, NULL },
+	{ CONFIG_POLICY, "lend_after",		    KEY_NUMBER, IN(lend_after), 1, 65536, NULL },
 	{ CONFIG_POLICY, "unlock_linger_us",	    KEY_NUMBER, IN(unlock_linger_us), 0, 10000, NULL },
 
 	{ CONFIG_HINTS, "enabled",		    KEY_WORD,	IN(hints_enabled), 0, 0, yes_no },

@@ -568,8 +568,8 @@ static void make_config(const struct engine *e, struct belay_core_config *ret_co
 		.min_hold_us = s->min_hold_us,
 		.idle_us = s->idle_us,
 		.claim_streak = s->claim_streak,
-		.share_streak = 64,
-		.lend_after = 4,
+		.share_streak = s->share_streak,
+		.lend_after = s->lend_after,
 		.token_base = s->token_base,
 	};
 	memcpy(ret_config->node, info->node, sizeof(ret_config->node));

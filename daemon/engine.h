@@ -48,7 +48,7 @@ struct engine_handlers {
 struct engine_settings {
 	struct belay_limits limits;
 	uint32_t requests_max, loans_max;
-	uint32_t min_hold_us, idle_us, claim_streak;
+	uint32_t min_hold_us, idle_us, claim_streak, share_streak, lend_after;
 	uint32_t linger_us;		/* an unlock waits so long for the next lock */
 	bool fencing_none;
 	uint64_t incarnation, token_base;

@@ -314,6 +314,8 @@ static void make_settings(const struct belayd *d, struct engine_settings *ret_se
 		.min_hold_us = c->min_hold_us,
 		.idle_us = c->idle_s * 1000000,
 		.claim_streak = c->claim_streak,
+		.share_streak = c->share_streak,
+		.lend_after = c->lend_after,
 		.linger_us = c->unlock_linger_us,
 		.fencing_none = c->fencing_none,
 		/* Later lives have higher numbers, as long as the clock is not set back by more

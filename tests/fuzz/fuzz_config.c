@@ -52,6 +52,7 @@ static void check_bounds(const struct config *c)
 	require(c->group[0] != '\0' && c->node_id > 0 && c->clients_max > 0);
 	require(c->limits.resources_max >= 16 && c->limits.locks_max >= 16);
 	require((c->claim_streak & (c->claim_streak - 1)) == 0 && c->claim_streak > 0);
+	require(c->share_streak > 0 && c->lend_after > 0 && c->preload_may_fall_back <= 1);
 	require(c->hints_enabled <= 1 && c->hints_port > 0 && c->hints_port <= 65535);
 	require(memchr(c->hints_address, '\0', sizeof(c->hints_address)));
 	require(c->hints_key_file[0] == '\0' || c->hints_key_file[0] == '/');
@@ -88,10 +89,14 @@ static void write_config(FILE *file, const struct config *c)
 		c->fencing_none ? "none" : "operator", c->node_id);
 	fprintf(file, "[limits]\nresources_max=%u\nlocks_max=%u\nwaiters_max=%u\n",
 		c->limits.resources_max, c->limits.locks_max, c->limits.waiters_max);
-	fprintf(file, "locks_per_owner_max=%u\nrequests_max=%u\n",
-		c->limits.locks_per_owner_max, c->requests_max);
+	fprintf(file, "locks_per_owner_max=%u\nrequests_max=%u\nloans_max=%u\n",
+		c->limits.locks_per_owner_max, c->requests_max, c->loans_max);
 	fprintf(file, "[policy]\nmin_hold_us=%u\nidle_s=%u\nclaim_streak=%u\nunlock_linger_us=%u\n",
 		c->min_hold_us, c->idle_s, c->claim_streak, c->unlock_linger_us);
+	fprintf(file, "share_streak=%u\nlend_after=%u\n", c->share_streak, c->lend_after);
+	fprintf(file, "[preload]\non_unreachable=%s\n", c->preload_may_fall_back ? "kernel" : "fail");
+	if (c->preload_paths[0] != '\0')
+		fprintf(file, "paths=%s\n", c->preload_paths);
 	fprintf(file, "[hints]\nenabled=%s\nport=%u\n", c->hints_enabled ? "yes" : "no", c->hints_port);
 	if (c->hints_address[0] != '\0')
 		fprintf(file, "address=%s\n", c->hints_address);

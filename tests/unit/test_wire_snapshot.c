@@ -127,14 +127,8 @@ static const struct {
 	  HEAD "0180 01 0000000000000000 00" },
 	{ "OWNER on no node", HEAD "0200 00 01 00 00 00", HEAD "0200 00 00 00 00 00" },
 	{ "OWNER of unknown kind", HEAD "0240 00 01 00 00 00", HEAD "0260 00 01 00 00 00" },
-	{ "RESOURCE of unknown state", HEAD "0380 00 " KEY "01 00 00 00 00",
-	  HEAD "03a0 00 " KEY "01 00 00 00 00" },
-	{ "RESOURCE owned by no node", HEAD "0320 00 " KEY "01 00 00 00 00",
-	  HEAD "0320 00 " KEY "00 00 00 00 00" },
-	{ "RESOURCE recalled from no node", HEAD "0340 00 " KEY "01 00 00 00 00",
-	  HEAD "0340 00 " KEY "00 00 00 00 00" },
-	{ "RESOURCE with too high a back-off", HEAD "0300 00 " KEY "00 00 00 00 1f",
-	  HEAD "0300 00 " KEY "00 00 00 00 20" },
+	{ "an unknown flag: RESOURCE with a state", HEAD "0300 00 " KEY "00", HEAD "0320 00 " KEY "00" },
+	{ "an unknown flag: RESOURCE with a mode", HEAD "0300 00 " KEY "00", HEAD "0301 00 " KEY "00" },
 	{ "DELEGATION to no node", HEAD "0409 00 01 01 00 00", HEAD "0409 00 00 01 00 00" },
 	{ "an unknown flag: DELEGATION with a state", HEAD "0409 00 01 01 00 00",
 	  HEAD "0429 00 01 01 00 00" },
@@ -214,8 +208,7 @@ static struct attempt attempt(enum belay_record_type type)
 {
 	return (struct attempt){
 		.head = { .node = 1, .incarnation = 2, .to = 3, .to_incarnation = 4 },
-		.record = { .type = type, .node = 1, .state = BELAY_STATE_OWNED,
-			    .owner = { .node = 1 } },
+		.record = { .type = type, .node = 1, .owner = { .node = 1 } },
 	};
 }
 
@@ -229,12 +222,12 @@ static void test_asserts(void)
 	ok_asserts(begin, &a, "a chunk for no node");
 	a = attempt(BELAY_RECORD_COUNT);
 	ok_asserts(put, &a, "a record of unknown type");
-	a = attempt(BELAY_RECORD_RESOURCE);
-	a.record.state = BELAY_STATE_COUNT;
-	ok_asserts(put, &a, "an unknown state");
-	a = attempt(BELAY_RECORD_RESOURCE);
+	a = attempt(BELAY_RECORD_NODE);
+	a.record.standing = BELAY_NODE_STANDING_COUNT;
+	ok_asserts(put, &a, "an unknown standing");
+	a = attempt(BELAY_RECORD_DELEGATION);
 	a.record.node = 0;
-	ok_asserts(put, &a, "a resource owned by no node");
+	ok_asserts(put, &a, "a range delegated to no node");
 	a = attempt(BELAY_RECORD_LOCK);
 	a.record.mode = BELAY_MODE_COUNT;
 	ok_asserts(put, &a, "an unknown mode");

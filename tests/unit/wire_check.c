@@ -84,9 +84,7 @@ void text_of_record(const struct belay_record *record, char *ret_text)
 	    record->incarnation, record->seq, record->number);
 	add_owner(ret_text, &record->owner);
 	add_key(ret_text, &record->key);
-	add(ret_text, " state=%u user=%" PRIu32 " streak=%" PRIu32 " backoff=%" PRIu32 " of=%" PRIu32
-	    "/%" PRIu32, (unsigned)record->state, record->user, record->streak, record->backoff,
-	    record->resource_number, record->owner_number);
+	add(ret_text, " of=%" PRIu32 "/%" PRIu32, record->resource_number, record->owner_number);
 	add_range(ret_text, &record->range);
 	add(ret_text, " mode=%u request=%" PRIu32 " wait=%d test=%d staged=%d recalled=%d",
 	    (unsigned)record->mode, record->request, record->wait, record->test, record->staged,

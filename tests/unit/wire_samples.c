@@ -99,23 +99,22 @@ const struct frame_sample frame_samples[] = {
 	}, {
 		.name = "the last key outlives ops that have none",
 		.frame = ALONE, .op_count = 3, .op = {
-			{ .type = BELAY_OP_CLAIM, .key = INODE, .mode = BELAY_MODE_EX, .epoch = 1 },
+			{ .type = BELAY_OP_CLAIM, .key = INODE, .mode = BELAY_MODE_EX },
 			{ .type = BELAY_OP_CANCEL, .request = 2 },
-			{ .type = BELAY_OP_CLAIM, .key = INODE, .range = { 0, BELAY_OFFSET_MAX },
-			  .epoch = 3 },
+			{ .type = BELAY_OP_CLAIM, .key = INODE, .range = { 0, BELAY_OFFSET_MAX } },
 		},
-		.hex = "424c594702003500 010200000000000000000300 "
-		       "07013412ed5e30313233343536373839616263646500000101 020002 0720000003",
+		.hex = "424c594702003300 010200000000000000000300 "
+		       "07013412ed5e303132333435363738396162636465000001 020002 07200000",
 	}, {
 		.name = "a key of zeros, and one that differs in its lockspace only",
 		.frame = ALONE, .op_count = 3, .op = {
-			{ .type = BELAY_OP_CLAIM, .epoch = 1 },
-			{ .type = BELAY_OP_CLAIM, .key = { .lockspace = 1 }, .epoch = 2 },
-			{ .type = BELAY_OP_CLAIM, .key = { .lockspace = 1 }, .epoch = 3 },
+			{ .type = BELAY_OP_CLAIM },
+			{ .type = BELAY_OP_CLAIM, .key = { .lockspace = 1 } },
+			{ .type = BELAY_OP_CLAIM, .key = { .lockspace = 1 } },
 		},
-		.hex = "424c594702004b00 010200000000000000000300 "
-		       "07000000000000000000000000000000000000000000000101 "
-		       "07000100000000000000000000000000000000000000000102 0720000103",
+		.hex = "424c594702004800 010200000000000000000300 "
+		       "070000000000000000000000000000000000000000000001 "
+		       "070001000000000000000000000000000000000000000001 07200001",
 	}, {
 		.name = "CANCEL",
 		.frame = ALONE, .op_count = 2, .op = {
@@ -175,12 +174,12 @@ const struct frame_sample frame_samples[] = {
 			  .range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX }, .epoch = UINT64_MAX,
 			  .token = UINT64_MAX, .keep = true },
 			{ .type = BELAY_OP_CLAIM, .key = HIGHEST, .mode = BELAY_MODE_EX,
-			  .range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX }, .epoch = UINT64_MAX },
+			  .range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX } },
 			{ .type = BELAY_OP_IDLE, .key = HIGHEST, .epoch = UINT64_MAX },
 		},
-		.hex = "424c594702006a00 010200000000000000000300 "
+		.hex = "424c594702006000 010200000000000000000300 "
 		       "0610ffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f00ffffffffffff"
-		       "ffffff01ffffffffffffffffff01 0721ffffffffffffffff7f00ffffffffffffffffff01 "
+		       "ffffff01ffffffffffffffffff01 0721ffffffffffffffff7f00 "
 		       "0820ffffffffffffffffff01",
 	}, {
 		.name = "CLIENT_GONE",
@@ -271,24 +270,15 @@ const struct snapshot_sample snapshot_samples[] = {
 		       "016004030000000000000001 020000010700e724",
 	}, {
 		.name = "RESOURCEs",
-		.head = CHUNK, .record_count = 5, .record = {
-			{ .type = BELAY_RECORD_RESOURCE, .number = 0, .key = INODE, .epoch = 1,
-			  .state = BELAY_STATE_UNOWNED },
-			{ .type = BELAY_RECORD_RESOURCE, .number = 1, .key = NAMED, .epoch = 2,
-			  .state = BELAY_STATE_OWNED, .node = 1, .user = 1, .streak = 5 },
-			{ .type = BELAY_RECORD_RESOURCE, .number = 128, .key = NAMED, .epoch = 300,
-			  .state = BELAY_STATE_RECALL, .node = 2, .user = 1, .streak = 1, .backoff = 3 },
-			{ .type = BELAY_RECORD_RESOURCE, .number = 129, .key = NAMED, .epoch = 300,
-			  .state = BELAY_STATE_ARB, .user = 2, .streak = 200, .backoff = 31 },
-			{ .type = BELAY_RECORD_RESOURCE, .number = 2, .key = NAMED,
-			  .state = BELAY_STATE_SHARED },
+		.head = CHUNK, .record_count = 3, .record = {
+			{ .type = BELAY_RECORD_RESOURCE, .number = 0, .key = INODE, .epoch = 1 },
+			{ .type = BELAY_RECORD_RESOURCE, .number = 128, .key = NAMED, .epoch = 300 },
+			{ .type = BELAY_RECORD_RESOURCE, .number = 2 },
 		},
-		.hex = "424c59470201ae00 010200000000000000030400000000000000050000 "
-		       "0300003412ed5e303132333435363738396162636465000001000000 "
-		       "03200101000000ffffff000000000000000000000000000102010500 "
-		       "0340800101000000ffffff0000000000000000000000000002ac02010103 "
-		       "0360810101000000ffffff0000000000000000000000000000ac0202c8011f "
-		       "03800201000000ffffff000000000000000000000000000000000000",
+		.hex = "424c594702016700 010200000000000000030400000000000000050000 "
+		       "0300003412ed5e3031323334353637383961626364650001 "
+		       "0300800101000000ffffff00000000000000000000000000ac02 "
+		       "030002000000000000000000000000000000000000000000",
 	}, {
 		.name = "DELEGATIONs",
 		.head = CHUNK, .record_count = 3, .record = {
@@ -332,15 +322,13 @@ const struct snapshot_sample snapshot_samples[] = {
 			  .owner = { .node = UINT32_MAX, .client = UINT32_MAX, .key = UINT64_MAX,
 				     .pid = UINT32_MAX, .kind = BELAY_KIND_FLOCK } },
 			{ .type = BELAY_RECORD_RESOURCE, .number = UINT32_MAX, .key = HIGHEST,
-			  .state = BELAY_STATE_ARB, .node = UINT32_MAX, .epoch = UINT64_MAX,
-			  .user = UINT32_MAX, .streak = UINT32_MAX, .backoff = 31 },
+			  .epoch = UINT64_MAX },
 		},
-		.hex = "424c59470201a100 010200000000000000030400000000000000050000 "
+		.hex = "424c594702019100 010200000000000000030400000000000000050000 "
 		       "0000ffffffffffffffffff01ffffffffffffffffff01 "
 		       "0170ffffffff0fffffffffffffffffffffffffffffffffff01 "
 		       "0240ffffffff0fffffffff0fffffffff0fffffffffffffffffff01ffffffff0f "
-		       "0360ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffff0fffffffffffff"
-		       "ffffff01ffffffff0fffffffff0f1f",
+		       "0300ffffffff0fffffffffffffffffffffffffffffffffffffffffffffffffffffffffff01",
 	}, {
 		.name = "the highest values of the last records",
 		.head = CHUNK, .record_count = 3, .record = {
