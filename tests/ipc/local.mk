@@ -18,7 +18,8 @@ check_LIBRARIES += tests/ipc/libipc.a
 tests_ipc_libipc_a_SOURCES = tests/ipc/belayd.c tests/ipc/belayd.h tests/ipc/raw.c tests/ipc/raw.h
 IPC_LIBS = tests/ipc/libipc.a wire/libbelaywire.a
 IPC_TESTS = tests/ipc/test_locks tests/ipc/test_files tests/ipc/test_limits tests/ipc/test_hostile \
-	tests/ipc/test_admin tests/ipc/test_life tests/ipc/test_former tests/ipc/test_fuse
+	tests/ipc/test_admin tests/ipc/test_life tests/ipc/test_former tests/ipc/test_fuse \
+	tests/ipc/test_loans
 check_PROGRAMS += $(IPC_TESTS)
 TESTS += $(IPC_TESTS)
 tests_ipc_test_locks_LDADD = $(IPC_LIBS)
@@ -31,7 +32,6 @@ tests_ipc_test_admin_LDADD = $(IPC_LIBS) daemon/libbelayjournal.a core/libbelayc
 tests_ipc_test_life_LDADD = $(IPC_LIBS)
 tests_ipc_test_former_LDADD = $(IPC_LIBS)
 tests_ipc_test_fuse_LDADD = $(IPC_LIBS)
-check_PROGRAMS += tests/ipc/test_loans
 tests_ipc_test_loans_LDADD = slot/libbelayslot.a $(IPC_LIBS) -lpthread
 
 # belay(1) against a real belayd.

@@ -200,21 +200,50 @@ static void replay(const void *map, size_t size, struct json_object *status)
 	ok_uint(stats.ordered_grants, number(status, "counters.grants_ordered"), "of both kinds");
 	ok_uint(stats.place, number(status, "place"), "come to the same place");
 	ok_uint(stats.locks, number(status, "locks"), "and holds as many");
-	ok(stats.locks == 1 && stats.local_grants > 1200, "which are those of this test");
+	ok_uint(stats.lent, number(status, "loans.lent"), "it has lent as often");
+	ok_uint(stats.loans_recalled, number(status, "loans.recalled"), "and recalled as often");
+	ok_uint(stats.loans, number(status, "loans.now"), "and as many loans are out");
+	ok(stats.locks == 2 && stats.local_grants > 1200, "which are those of this test");
 	munmap(memory, core_size);
 	free(reader);
 }
 
+/* A loan that is out, of another client's, and one that was called back. */
+static void lend(const struct belayd *d, struct raw *r, struct raw *borrower)
+{
+	struct client_message m = { 0 };
+	uint32_t h;
+
+	raw_open(borrower, d->socket);
+	if (raw_share(borrower) < 0)
+		bail_out("no memory is shared");
+	for (unsigned i = 0; i < 2; i++) {
+		h = (uint32_t)raw_open_name(borrower, "default", i == 0 ? "recalled" : "lent");
+		for (unsigned k = 0; k < 100 && m.slot != i + 1; k++) {
+			raw_unlock(borrower, h, POSIX, 0, 9);
+			(void)raw_borrow(borrower, h, EX, 0, 9, &m);
+		}
+		ok_uint(m.slot, i + 1, "something is lent");
+	}
+	h = (uint32_t)raw_open_name(r, "default", "recalled");
+	ok_int(raw_lock(r, h, POSIX, EX, false, 0, 9), -EAGAIN, "what is held in a loan is not free");
+}
+
 static void test_dump(const struct belayd *d, struct raw *r)
 {
+	struct raw borrower;
 	uint32_t h = (uint32_t)raw_open_name(r, "default", "dump");
 	int held = raw_try(r, h);
-	struct json_object *status = ask(r, "status"), *answer = ask(r, "dump");
-	const char *path = text(answer, "file");
+	struct json_object *status, *answer;
 	struct stat st = { 0 };
+	const char *path;
 	void *map;
 	int fd;
 
+	lend(d, r, &borrower);
+	status = ask(r, "status");
+	answer = ask(r, "dump");
+	path = text(answer, "file");
 	ok_int(held, 0, "one lock is held");
 	ok(path && strncmp(path, d->journal, strlen(d->journal)) == 0, "dump says where it lies");
 	if (!path)
@@ -227,6 +256,7 @@ static void test_dump(const struct belayd *d, struct raw *r)
 		replay(map, (size_t)st.st_size, status);
 	munmap(map, (size_t)st.st_size);
 	raw_unlock(r, h, POSIX, 0, BELAY_OFFSET_MAX);
+	raw_close(&borrower);
 	json_object_put(answer);
 	json_object_put(status);
 }

@@ -355,12 +355,15 @@ static void test_rubbish(const struct belayd *d)
 	};
 	struct borrower good, bad;
 	struct other o;
+	char name[16];
 
 	borrow(&good, d, "good");
 	for (size_t i = 0; i < sizeof(spoil) / sizeof(spoil[0]); i++) {
-		borrow(&bad, d, "bad");
+		/* Nobody is lent what others have used just now. */
+		snprintf(name, sizeof(name), "bad %zu", i);
+		borrow(&bad, d, name);
 		spoil[i](&bad);
-		other_open(&o, d, "bad");
+		other_open(&o, d, name);
 		ok_int(other_try(&o, &low), 0, "who spoils its memory (%zu) has no locks", i);
 		ok(raw_refused(&bad.raw, -EPROTO, "in the memory that it shares"), "and is told why");
 		raw_close(&o.raw);

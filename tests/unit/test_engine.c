@@ -100,6 +100,28 @@ static void test_start(void)
 	bus_free(&bus);
 }
 
+/* What a step asks for is done when it is over; of a frame, not in its middle. */
+static void test_stepped(void)
+{
+	struct belay_stats stats;
+	unsigned before;
+	struct bus bus;
+
+	start_three(&bus);
+	before = bus.node[0].stepped;
+	(void)bus_lock(&bus.node[0], 6, 5000, 1, false);
+	ok_uint(bus.node[0].stepped, before + 1, "a local event is a step");
+	(void)bus_unlock(&bus.node[0], 6, 5000);
+	ok_uint(bus.node[0].stepped, before + 2, "and so is an unlock");
+	before = bus.node[2].stepped;
+	fill(&bus, 2000);
+	belay_core_stats(engine_core(bus.node[2].engine), &stats);
+	ok(bus.node[2].stepped > before && 4 * (bus.node[2].stepped - before) < stats.ops_delivered,
+	   "a frame is one, however many operations it has: %u for %u", bus.node[2].stepped - before,
+	   (unsigned)stats.ops_delivered);
+	bus_free(&bus);
+}
+
 static void test_join(void)
 {
 	struct engine_settings settings = bus_settings(2);
@@ -381,6 +403,7 @@ static void test_ends(void)
 int main(void)
 {
 	test_start();
+	test_stepped();
 	test_join();
 	test_joiner_leaves();
 	test_hold_overflow();
