@@ -23,11 +23,13 @@ tools_belay_SOURCES = \
 	tools/locks.h \
 	tools/parse.c \
 	tools/replay.c \
+	tools/run.c \
 	tools/status.c \
 	tools/status.h \
 	tools/status_text.c \
 	tools/tool.c \
 	tools/tool.h
 tools_belay_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(COROSYNC_CFLAGS) -pthread
-tools_belay_LDADD = lib/libbelay.la daemon/libbelayjournal.a core/libbelaycore.a wire/libbelaywire.a $(JSONC_LIBS) \
+tools_belay_LDADD = lib/libbelay.la daemon/libbelayjournal.a core/libbelaycore.a wire/libbelaywire.a \
+	daemon/libports.a $(INIH_LIBS) $(JSONC_LIBS) \
 	$(COROSYNC_LIBS)
