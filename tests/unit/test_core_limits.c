@@ -39,14 +39,18 @@ static int lock_now(struct ring *ring, struct ring_who who, unsigned resource, u
 	return result(ring, NOW);
 }
 
-/* Two nodes have a byte each: the resource is arbitrated. They stay far off what tests lock. */
+/*
+ * Two nodes read one byte, which the first has written to: the resource is arbitrated.
+ * It is far off what tests lock.
+ */
 static void share(struct ring *ring, struct ring_who first, struct ring_who second, unsigned resource)
 {
-	int a = lock_now(ring, first, resource, 1000000, SH, false);
-	int b = lock_now(ring, second, resource, 2000000, SH, false);
+	int a = lock_now(ring, first, resource, 1000000, EX, false);
+	int b = lock_now(ring, first, resource, 1000000, SH, false);
+	int c = lock_now(ring, second, resource, 1000000, SH, false);
 
-	if (a != 0 || b != 0)
-		ok(false, "set up: resource %u is shared (%d, %d)", resource, a, b);
+	if (a != 0 || b != 0 || c != 0)
+		ok(false, "set up: resource %u is shared (%d, %d, %d)", resource, a, b, c);
 }
 
 static struct belay_limits limited(uint32_t resources, uint32_t locks, uint32_t waiters, uint32_t own)
