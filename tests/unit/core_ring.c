@@ -26,6 +26,9 @@ struct member {
 	bool left;
 	unsigned frames, acks;
 	unsigned lives;
+	bool lending;			/* LEND_HELDs came, their LEND comes next */
+	unsigned lent;			/* a loan whose REPLY comes next */
+	uint64_t lent_to;
 	/* Snapshot wanted by, and what is held until it is loaded. */
 	uint32_t snapshot_to;
 	struct frame **held;
@@ -41,12 +44,79 @@ struct ring {
 	struct frame *done;		/* delivered; a joiner may hold some until the end */
 	struct ring_reply reply[RING_REPLIES];
 	unsigned lost;
+	struct ring_loan loan[RING_LOANS + 1];
+	unsigned loans;
 };
+
+static struct ring_loan *find_loan(struct member *m, uint32_t number)
+{
+	for (unsigned i = m->ring->loans; i > 0; i--) {
+		struct ring_loan *l = &m->ring->loan[i];
+
+		if (l->live && l->node == m->id && l->number == number)
+			return l;
+	}
+	return NULL;
+}
+
+/* LEND_HELDs come in front of their LEND. */
+static struct ring_loan *coming_loan(struct member *m, const struct belay_action *a)
+{
+	struct ring *ring = m->ring;
+	struct ring_loan *l = &ring->loan[ring->loans];
+
+	if (!m->lending) {
+		assert(ring->loans < RING_LOANS && find_loan(m, a->loan) == NULL);
+		l = &ring->loan[++ring->loans];
+		*l = (struct ring_loan){ .node = m->id, .client = a->client, .number = a->loan };
+	}
+	assert(l->client == a->client && l->number == a->loan);
+	m->lending = a->type == BELAY_ACTION_LEND_HELD;
+	return l;
+}
+
+static void on_loan(struct member *m, const struct belay_action *a)
+{
+	struct ring_loan *l;
+
+	if (a->type == BELAY_ACTION_RECALL) {
+		l = find_loan(m, a->loan);
+		assert(l != NULL && l->client == a->client);
+		l->recalled = true;
+		return;
+	}
+	l = coming_loan(m, a);
+	if (a->type == BELAY_ACTION_LEND_HELD) {
+		assert(l->count < RING_HELD);
+		l->held[l->count++] = (struct ring_held){ a->range, a->mode, a->holder.key, a->holder.kind };
+		return;
+	}
+	l->live = true;
+	l->resource = a->key.id[0];
+	l->range = a->range;
+	l->mode = a->mode;
+	l->room = a->room;
+	l->token = a->token;
+	m->lent = m->ring->loans;
+	m->lent_to = a->cookie;
+}
+
+/* Whatever the client had of it is void. */
+static void drop_loans(struct member *m, uint32_t client)
+{
+	for (unsigned i = 1; i <= m->ring->loans; i++)
+		if (m->ring->loan[i].node == m->id && m->ring->loan[i].client == client)
+			m->ring->loan[i].live = false;
+}
 
 static void emit(void *context, const struct belay_action *a)
 {
 	struct member *m = context;
 	struct ring_reply *r;
+
+	/* A loan comes in one piece, and then the answer that brings it. */
+	assert(!m->lending || a->type == BELAY_ACTION_LEND_HELD || a->type == BELAY_ACTION_LEND);
+	assert(m->lent == 0 || (a->type == BELAY_ACTION_REPLY && a->cookie == m->lent_to));
 
 	switch (a->type) {
 	case BELAY_ACTION_SEND:
@@ -62,10 +132,17 @@ static void emit(void *context, const struct belay_action *a)
 		r = &m->ring->reply[a->cookie];
 		assert(!r->answered);
 		*r = (struct ring_reply){ true, a->result, a->token, a->held, a->holder, a->range,
-					  a->mode };
+					  a->mode, m->lent };
+		m->lent = 0;
+		break;
+	case BELAY_ACTION_LEND_HELD:
+	case BELAY_ACTION_LEND:
+	case BELAY_ACTION_RECALL:
+		on_loan(m, a);
 		break;
 	case BELAY_ACTION_LOST:
 		m->ring->lost++;
+		drop_loans(m, a->client);
 		break;
 	case BELAY_ACTION_SNAPSHOT:
 		m->snapshot_to = a->node;
@@ -119,12 +196,65 @@ static void flush(struct member *m)
 	m->ring->tail = &f->next;
 }
 
-static int step(struct member *m, struct belay_event *ev)
+static int bare_step(struct member *m, struct belay_event *ev)
 {
 	struct belay_actions actions = { emit, m };
 
 	ev->now_us = m->ring->now_us;
 	return belay_core_step(m->core, ev, &actions);
+}
+
+static int loan_held(struct member *m, const struct ring_loan *l, const struct ring_held *h)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_LOAN_HELD };
+
+	ev.loan.loan = l->number;
+	ev.loan.range = h->range;
+	ev.loan.owner = (struct belay_owner){ .key = h->key, .kind = h->kind };
+	ev.loan.mode = h->mode;
+	return bare_step(m, &ev);
+}
+
+static int loan_end(struct member *m, struct ring_loan *l)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_LOAN_BACK };
+	bool live = l->live;
+	int r;
+
+	ev.loan.loan = l->number;
+	ev.loan.used = l->used;
+	ev.loan.used_ex = l->used_ex;
+	ev.loan.range = l->hull;
+	ev.loan.token = l->token;
+	l->live = false;	/* its number may be lent anew within the step */
+	r = bare_step(m, &ev);
+	l->live = live && r != 0;
+	return r;
+}
+
+/* What was called back comes back: before any other event of its client. */
+static void return_loans(struct member *m)
+{
+	for (unsigned i = 1; i <= m->ring->loans; i++) {
+		struct ring_loan *l = &m->ring->loan[i];
+
+		if (l->node != m->id || !l->live || !l->recalled || l->keep)
+			continue;
+		for (unsigned k = 0; k < l->count; k++)
+			if (loan_held(m, l, &l->held[k]) != 0)
+				abort();
+		if (loan_end(m, l) != 0)
+			abort();
+		i = 0;	/* that may have called back others */
+	}
+}
+
+static int step(struct member *m, struct belay_event *ev)
+{
+	int r = bare_step(m, ev);
+
+	return_loans(m);
+	return r;
 }
 
 static int turn(struct member *m, struct belay_event *ev)
@@ -301,7 +431,10 @@ struct belay_core_config ring_config(unsigned n, enum belay_stability stability,
 		.requests_max = 256,
 		.min_hold_us = 2000,
 		.idle_us = 60000000,
-		.claim_streak = 32, .share_streak = 64, .lend_after = 4,
+		.claim_streak = 32,
+		.share_streak = 64,
+		.lend_after = 4,
+		.loans_max = 32,
 		.token_base = 1,
 	};
 
@@ -389,15 +522,47 @@ static struct belay_event lock_event(enum belay_event_type type, struct ring_who
 	return ev;
 }
 
+/* What a client asks comes behind what it did in its loans. */
+static int ask(struct ring *ring, struct ring_who who, struct belay_event *ev)
+{
+	struct member *m = &ring->member[who.node];
+
+	for (unsigned i = 1; i <= ring->loans; i++) {
+		struct ring_loan *l = &ring->loan[i];
+
+		if (l->live && !l->keep && l->node == who.node && l->client == who.client &&
+		    l->resource == ev->lock.key.id[0] && l->range.start <= ev->lock.range.end &&
+		    l->range.end >= ev->lock.range.start)
+			l->recalled = true;
+	}
+	return_loans(m);
+	return turn(m, ev);
+}
+
+static int lock(struct ring *ring, struct ring_who who, struct belay_event *ev, enum belay_mode mode,
+		bool wait, uint64_t cookie)
+{
+	ev->lock.mode = mode;
+	ev->lock.wait = wait;
+	ev->lock.cookie = cookie;
+	return ask(ring, who, ev);
+}
+
 int ring_lock(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
 	      uint64_t end, enum belay_mode mode, bool wait, uint64_t cookie)
 {
 	struct belay_event ev = lock_event(BELAY_EVENT_LOCK, who, resource, start, end);
 
-	ev.lock.mode = mode;
-	ev.lock.wait = wait;
-	ev.lock.cookie = cookie;
-	return turn(&ring->member[who.node], &ev);
+	return lock(ring, who, &ev, mode, wait, cookie);
+}
+
+int ring_lock_lend(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
+		   uint64_t end, enum belay_mode mode, bool wait, uint64_t cookie)
+{
+	struct belay_event ev = lock_event(BELAY_EVENT_LOCK, who, resource, start, end);
+
+	ev.lock.lend = true;
+	return lock(ring, who, &ev, mode, wait, cookie);
 }
 
 int ring_test(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
@@ -405,10 +570,8 @@ int ring_test(struct ring *ring, struct ring_who who, unsigned resource, uint64_
 {
 	struct belay_event ev = lock_event(BELAY_EVENT_LOCK, who, resource, start, end);
 
-	ev.lock.mode = mode;
 	ev.lock.test = true;
-	ev.lock.cookie = cookie;
-	return turn(&ring->member[who.node], &ev);
+	return lock(ring, who, &ev, mode, false, cookie);
 }
 
 int ring_unlock(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
@@ -416,7 +579,7 @@ int ring_unlock(struct ring *ring, struct ring_who who, unsigned resource, uint6
 {
 	struct belay_event ev = lock_event(BELAY_EVENT_UNLOCK, who, resource, start, end);
 
-	return turn(&ring->member[who.node], &ev);
+	return ask(ring, who, &ev);
 }
 
 int ring_cancel(struct ring *ring, struct ring_who who, uint64_t cookie)
@@ -433,6 +596,7 @@ int ring_client_gone(struct ring *ring, unsigned node, uint32_t client)
 	struct belay_event ev = { .type = BELAY_EVENT_CLIENT_GONE };
 
 	ev.client.client = client;
+	drop_loans(&ring->member[node], client);
 	return turn(&ring->member[node], &ev);
 }
 
@@ -451,9 +615,63 @@ int ring_leave(struct ring *ring, unsigned node)
 	return turn(&ring->member[node], &ev);
 }
 
+unsigned ring_loans(const struct ring *ring)
+{
+	return ring->loans;
+}
+
+struct ring_loan *ring_loan(struct ring *ring, unsigned loan)
+{
+	assert(loan > 0 && loan <= ring->loans);
+	return &ring->loan[loan];
+}
+
+void ring_loan_lock(struct ring_loan *l, struct ring_who who, uint64_t start, uint64_t end,
+		    enum belay_mode mode)
+{
+	assert(l->live && l->count < RING_HELD);
+	l->held[l->count++] = (struct ring_held){ { start, end }, mode, who.key, who.kind };
+	if (!l->used || start < l->hull.start)
+		l->hull.start = start;
+	if (!l->used || end > l->hull.end)
+		l->hull.end = end;
+	l->used = true;
+	l->used_ex |= mode == BELAY_MODE_EX;
+	l->token++;
+}
+
+int ring_loan_held(struct ring *ring, const struct ring_loan *l, const struct ring_held *held)
+{
+	return loan_held(&ring->member[l->node], l, held);
+}
+
+int ring_loan_end(struct ring *ring, struct ring_loan *l)
+{
+	struct member *m = &ring->member[l->node];
+	int r = loan_end(m, l);
+
+	return_loans(m);
+	flush(m);
+	return r;
+}
+
+int ring_loan_back(struct ring *ring, struct ring_loan *l)
+{
+	for (unsigned k = 0; k < l->count; k++) {
+		int r = ring_loan_held(ring, l, &l->held[k]);
+
+		if (r != 0)
+			return r;
+	}
+	return ring_loan_end(ring, l);
+}
+
 void ring_kill(struct ring *ring, unsigned node)
 {
 	uint32_t id = node;
+
+	for (unsigned i = 1; i <= ring->loans; i++)
+		ring->loan[i].live &= ring->loan[i].node != node;
 
 	ring->member[node].running = false;
 	view(ring, NULL, 0, &id, 1);

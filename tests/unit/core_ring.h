@@ -11,6 +11,8 @@
 
 #define RING_NODES 5
 #define RING_REPLIES 4096
+#define RING_LOANS 64
+#define RING_HELD 1024
 
 struct ring;
 
@@ -23,6 +25,36 @@ struct ring_reply {
 	struct belay_owner holder;
 	struct belay_range range;
 	enum belay_mode mode;
+	unsigned loan;			/* with it came the loan of this number, or 0 */
+};
+
+struct ring_held {
+	struct belay_range range;
+	enum belay_mode mode;
+	uint64_t key;
+	enum belay_kind kind;
+};
+
+/*
+ * A loan as its client has it. A test plays the client and changes held, used and token as it
+ * likes; they are what the core is told when it calls the loan back, at the end of the step,
+ * and when the client itself asks about the range.
+ */
+struct ring_loan {
+	unsigned node;
+	uint32_t client, number;	/* number: what the core calls it */
+	bool live;
+	bool keep;			/* called back, it stays for the test to give it back */
+	bool recalled;
+	uint8_t resource;
+	struct belay_range range;
+	enum belay_mode mode;
+	uint32_t room;
+	uint64_t token;			/* the last one given */
+	bool used, used_ex;
+	struct belay_range hull;
+	struct ring_held held[RING_HELD];
+	unsigned count;
 };
 
 /* n nodes, ids 1..n, joined and synced. limits NULL: small ones. */
@@ -45,6 +77,9 @@ struct ring_who {
 };
 int ring_lock(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
 	      uint64_t end, enum belay_mode mode, bool wait, uint64_t cookie);
+/* The same for a client that can take a loan. */
+int ring_lock_lend(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
+		   uint64_t end, enum belay_mode mode, bool wait, uint64_t cookie);
 int ring_test(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
 	      uint64_t end, enum belay_mode mode, uint64_t cookie);
 int ring_unlock(struct ring *ring, struct ring_who who, unsigned resource, uint64_t start,
@@ -53,6 +88,18 @@ int ring_cancel(struct ring *ring, struct ring_who who, uint64_t cookie);
 int ring_client_gone(struct ring *ring, unsigned node, uint32_t client);
 int ring_fence(struct ring *ring, unsigned by, unsigned node);
 int ring_leave(struct ring *ring, unsigned node);
+
+/* Loans are numbered 1, 2, ... in the order in which they were lent. */
+unsigned ring_loans(const struct ring *ring);
+struct ring_loan *ring_loan(struct ring *ring, unsigned loan);
+/* The client locks in its loan; the test knows that nothing is in the way. */
+void ring_loan_lock(struct ring_loan *loan, struct ring_who who, uint64_t start, uint64_t end,
+		    enum belay_mode mode);
+/* What a client says of one lock in its loan, and that it is over; both return what the core returned. */
+int ring_loan_held(struct ring *ring, const struct ring_loan *loan, const struct ring_held *held);
+int ring_loan_end(struct ring *ring, struct ring_loan *loan);
+/* Both, for all it holds. Returns the first error. */
+int ring_loan_back(struct ring *ring, struct ring_loan *loan);
 
 /* Take node off the ring, unclean; tell the others. It is not stepped any more. */
 void ring_kill(struct ring *ring, unsigned node);

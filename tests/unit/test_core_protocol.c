@@ -44,6 +44,17 @@ static int lock_now(struct ring *ring, struct ring_who who, uint64_t start, uint
 	return result(ring, 99);
 }
 
+/* Two nodes read one byte, which the first has written to: the resource is arbitrated. */
+static void share(struct ring *ring, unsigned first, unsigned second, uint64_t byte)
+{
+	int a = lock_now(ring, at(first, 90), byte, byte, EX, false);
+	int b = lock_now(ring, at(first, 90), byte, byte, SH, false);
+	int c = lock_now(ring, at(second, 90), byte, byte, SH, false);
+
+	if (a != 0 || b != 0 || c != 0 || state_of(ring, 1) != BELAY_STATE_ARB)
+		ok(false, "set up: the resource is arbitrated (%d, %d, %d)", a, b, c);
+}
+
 static void test_ownership(void)
 {
 	struct ring *ring = ring_new(3, BELAY_STABLE_MAJORITY, NULL);
@@ -122,6 +133,7 @@ static void test_deadlock(void)
 {
 	struct ring *ring = ring_new(3, BELAY_STABLE_MAJORITY, NULL);
 
+	share(ring, 1, 2, 100);
 	(void)lock_now(ring, at(1, 1), 1, 1, EX, true);
 	(void)lock_now(ring, at(2, 1), 2, 2, EX, true);
 	(void)lock_now(ring, at(3, 1), 3, 3, EX, true);
@@ -224,7 +236,7 @@ static void test_owner_left(void)
 static void test_join(void)
 {
 	struct ring *ring = ring_new(3, BELAY_STABLE_MAJORITY, NULL);
-	struct belay_stats s;
+	struct belay_stats s, others;
 
 	for (unsigned k = 0; k < 20; k++) {
 		(void)ring_lock(ring, at(1, 1 + k), 1 + k % 7, 10 * k, 10 * k + 5, k % 2 ? SH : EX,
@@ -242,7 +254,12 @@ static void test_join(void)
 	(void)ring_run(ring);
 	belay_core_stats(ring_core(ring, 3), &s);
 	ok(s.synced && !s.frozen, "a node that starts anew is synced from a snapshot");
-	ok(s.locks == 40 && s.waiters_replicated == 1, "with all locks and waiters");
+	belay_core_stats(ring_core(ring, 1), &others);
+	ok(s.resources[BELAY_STATE_OWNED] > 0 && s.resources[BELAY_STATE_ARB] > 0,
+	   "with resources of which parts are delegated, and arbitrated ones");
+	ok(s.locks > 0 && s.locks == others.locks_replicated && s.waiters_replicated == 1,
+	   "with what the others have in common: locks and waiters");
+	ok(others.locks > others.locks_replicated, "and without what a node has to itself");
 	ok(ring_agree(ring), "the replicas agree");
 	ok_int(lock_now(ring, at(3, 1), 0, 0, SH, false), -EAGAIN, "it respects them");
 	ok_int(lock_now(ring, at(3, 1), 500, 500, EX, true), 0, "and locks");
@@ -297,8 +314,8 @@ static void test_limits(void)
 	struct ring *ring = ring_new(2, BELAY_STABLE_ALL, &small);
 	unsigned got = 0;
 
-	(void)lock_now(ring, at(1, 1), 0, 0, EX, true);
-	(void)lock_now(ring, at(2, 1), 2, 2, EX, true);
+	share(ring, 2, 1, 0);
+	(void)lock_now(ring, at(1, 1), 1, 1, EX, true);
 	for (unsigned k = 2; k < 20; k++)
 		got += lock_now(ring, at(1, 1), 2 * k, 2 * k, EX, true) == 0;
 	ok_int((int)got, 6, "an owner's ranges are bounded");
