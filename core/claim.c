@@ -121,7 +121,7 @@ static void ask(struct belay_core *c, uint32_t r, struct belay_range around,
 
 	/* One at a time, and only what fits into this node's share. */
 	if (c->claim_seq != 0 || c->leaving ||
-	    table_private(c) + resource_at(c, r)->locks > table_share(c) || !find_gap(&g, r))
+	    table_private(c) + resource_at(c, r)->replicated > table_share(c) || !find_gap(&g, r))
 		return;
 	op.range = g.gap;
 	core_send(c, &op, false, 0, 0, 0);
@@ -221,7 +221,7 @@ void claim_op(struct belay_core *c, const struct belay_op *op)
 		c->claim_seq = 0;
 	/* What has come in its way since it was asked for makes it void: all of it or nothing. */
 	if (r == 0 || !resource_at(c, r)->known ||
-	    resource_at(c, r)->locks > c->config.limits.locks_max / 4 / c->node_count ||
+	    resource_at(c, r)->replicated > c->config.limits.locks_max / 4 / c->node_count ||
 	    !find_gap(&g, r) || delegation_begin(c, r, c->from, op->range, op->mode) == 0)
 		return;
 	c->stats.claims++;

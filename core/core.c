@@ -66,7 +66,8 @@ static uint32_t *take_hash(struct layout *l, uint32_t *ret_mask, uint32_t count)
 static size_t lay_out(struct belay_core *c, void *memory, const struct belay_core_config *config)
 {
 	struct layout l = { memory, 0 };
-	uint32_t locks = config->limits.locks_max * 2 + SPARE;
+	uint32_t locks = config->limits.locks_max * 2 +
+			 2 * config->requests_max * (config->node_count + 1) + SPARE;
 	uint32_t requests = config->limits.waiters_max +
 			    config->requests_max * (config->node_count + 1) + SPARE;
 	uint32_t resources = config->limits.resources_max + config->requests_max + SPARE;
@@ -290,6 +291,9 @@ int belay_core_step(struct belay_core *c, const struct belay_event *ev,
 	case BELAY_EVENT_LOAN_BACK:
 		r = loan_back(c, ev);
 		break;
+	case BELAY_EVENT_HINT:
+		r = hint_come(c, ev->hint);
+		break;
 	case BELAY_EVENT_FENCE:
 		r = member_fence(c, ev->fence.node);
 		break;
@@ -318,6 +322,8 @@ int belay_core_step(struct belay_core *c, const struct belay_event *ev,
 		r = -EINVAL;
 		break;
 	}
+	if (c->late.head != 0)
+		hint_settle(c);
 	member_leave_check(c);
 	c->out = NULL;
 	return r;

@@ -274,6 +274,20 @@ static bool waits_on(const struct belay_core *c, uint32_t owner, uint32_t r)
 	return false;
 }
 
+/* A request that its owner took by a hint, and ends before its grant: as if it had been. */
+static void end_early(struct belay_core *c, const struct belay_op *op)
+{
+	uint32_t i = op->request != 0 ? index_request(c, c->from, op->request) : 0;
+	const struct request *q = i != 0 ? request_at(c, i) : NULL;
+
+	if (q == NULL || q->queue == 0 || q->local ||
+	    !within(range_of(q->start, q->end), op->range.start, op->range.end) ||
+	    (q->own && !q->early))
+		return;
+	queue_drop(c, i);
+	index_request_free(c, i);
+}
+
 static void on_rel(struct belay_core *c, const struct belay_op *op)
 {
 	uint32_t r = index_resource(c, &op->key, false), o;
@@ -283,6 +297,7 @@ static void on_rel(struct belay_core *c, const struct belay_op *op)
 	/* In the sender's delegations the release took effect when it was sent. */
 	if (r == 0 || !resource_at(c, r)->known)
 		return;
+	end_early(c, op);
 	id.node = c->node[c->from].id;
 	o = index_owner(c, &id, false);
 	if (o != 0) {

@@ -33,6 +33,7 @@
 /* What a dead node may have issued unseen: it reports earlier than after half as many. */
 #define TOKEN_UNSEEN (UINT64_C(1) << 34)
 #define TOKENS_PRIVATE (TOKEN_UNSEEN / 2)
+#define HINTS_KEPT 64u
 #define TOKENS_PER_US 4295u	/* token_base is in 2^32 a second */
 
 /* A held lock. */
@@ -52,6 +53,7 @@ enum request_state {
 	REQUEST_BACK,		/* held back until own ops in flight have landed */
 	REQUEST_SENT,		/* its REQ is on the way */
 	REQUEST_QUEUED,		/* waits in the resource's queue */
+	REQUEST_LATE,		/* no request: a release that awaits the grant of what was taken early */
 	REQUEST_DONE,		/* decided, but what decided it is not stable yet (S3) */
 };
 
@@ -61,7 +63,7 @@ struct request {
 	struct link by_range;
 	uint64_t queue;			/* order in the queue: the place of its op */
 	uint32_t owner, resource;
-	uint32_t number;		/* (node, number) names it in the cluster */
+	uint32_t number;		/* (node, number) names it in the cluster; 0: no request, LATE */
 	uint32_t hash_next;
 	uint32_t owner_prev, owner_next;
 	uint32_t list_prev, list_next;	/* of the one struct list it is on */
@@ -70,6 +72,8 @@ struct request {
 	bool wait, test;
 	bool lend;			/* its client could take a loan */
 	bool weakens;			/* its owner held more: others may go ahead when it is granted */
+	bool early;			/* its client has it by a hint, the grant is still to come */
+	bool ended;			/* and has given it back */
 	bool own;			/* of this node */
 	bool local;			/* queued on this node only, by its own authority */
 	bool cancelled;			/* CANCEL is on the way */
@@ -100,7 +104,8 @@ struct owner {
 	uint32_t locks, requests;	/* list heads */
 	uint32_t held;			/* locks in all */
 	uint32_t replicated;		/* of these, replicated */
-	uint32_t waiting;		/* requests in queues */
+	uint32_t waiting;		/* requests in queues ... */
+	uint32_t queued;		/* ... that all know */
 	uint32_t mark;			/* visited by the deadlock search of this number */
 };
 
@@ -117,6 +122,7 @@ struct resource {
 	uint32_t sh, ex, by_owner;	/* trees of locks */
 	uint32_t waiters;		/* tree of queued requests */
 	uint32_t locks, waiting;	/* how many */
+	uint32_t replicated;		/* of the locks */
 	uint32_t tries;			/* of the waiting: parked tries and tests */
 	uint64_t epoch;			/* place at which it last changed hands */
 	uint32_t delegations;		/* list by start, then node */
@@ -272,6 +278,9 @@ struct belay_core {
 
 	struct list fresh;			/* requests in state NEW */
 	struct list done;			/* requests in state DONE */
+	struct list late;			/* requests in state LATE */
+	struct belay_hint hint[HINTS_KEPT];
+	uint32_t hint_next;
 	struct list local_waits;		/* locally queued requests, oldest first */
 	struct { uint32_t head, tail; } idle, due;
 	uint32_t sent_head, sent_tail;
@@ -547,6 +556,8 @@ void recall_idle(struct belay_core *c, uint32_t d);
 void recall_all_idle(struct belay_core *c);
 /* Give up what a local wait needs to become known (I7). */
 void recall_wait(struct belay_core *c, uint32_t d, struct belay_range range);
+/* Give up now if its time has come; returns whether it had. */
+bool recall_due(struct belay_core *c, uint32_t d);
 /* Once what happens now is over. */
 void recall_soon(struct belay_core *c, uint32_t d);
 void recall_due_drop(struct belay_core *c, struct delegation *d);
@@ -598,6 +609,23 @@ void request_resume(struct belay_core *c);	/* NEW ones may go */
 void request_tick(struct belay_core *c);
 /* The table is void: answer the request by -EIO if its client @lost locks, else let it start anew. */
 void request_void(struct belay_core *c, uint32_t q, bool lost);
+
+/* hint.c: taking early what others have released (S11) */
+int hint_come(struct belay_core *c, const struct belay_hint *hint);
+/* This node's stable point has moved. */
+void hint_look(struct belay_core *c);
+/* The last op sent releases the range; @early: a request that was taken early and ends by it. */
+void hint_released(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
+		   const struct request *early);
+/* What the owner has taken early of the range, and not given back. */
+struct request *hint_early(struct belay_core *c, uint32_t r, uint32_t owner,
+			   struct belay_range range);
+/* A part of that is released: once it is granted. False: no room to remember it. */
+bool hint_defer(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
+/* Such releases are void: all of the range is released. */
+void hint_forget(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
+/* Do those that need not wait any more. */
+void hint_settle(struct belay_core *c);
 
 /* client.c: the end of a client */
 /*

@@ -164,6 +164,8 @@ static uint32_t room_for(const struct belay_core *c, uint32_t held)
 {
 	uint32_t used = table_private(c), share = table_share(c);
 	uint32_t left = share > used ? (share - used) / 2 : 0;
+	/* All loans together must leave as much for those who ask. */
+	uint32_t lendable = share / 2 > c->room_lent ? share / 2 - c->room_lent : 0;
 	uint32_t most = c->config.limits.locks_per_owner_max, more = 3 * held + ROOM_MIN;
 
 	if (most > ROOM_MAX)
@@ -174,6 +176,8 @@ static uint32_t room_for(const struct belay_core *c, uint32_t held)
 		more = most - held;
 	if (more > left)
 		more = left;
+	if (held + more > lendable)
+		more = lendable > held ? lendable - held : 0;
 	return more >= held / 4 + 8 ? held + more : 0;
 }
 

@@ -10,6 +10,7 @@ core_libbelaycore_a_SOURCES = \
 	core/delegation.c \
 	core/deliver.c \
 	core/digest.c \
+	core/hint.c \
 	core/index.c \
 	core/inspect.c \
 	core/internal.h \

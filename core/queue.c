@@ -68,6 +68,7 @@ void queue_add(struct belay_core *c, uint32_t i, uint64_t order, bool local)
 	if (!local) {
 		c->digest += queue_hash(c, q);
 		c->waiters_replicated++;
+		owner_at(c, q->owner)->queued++;
 	} else {
 		q->since_us = c->now_us;
 		list_push(c, &c->local_waits, i);
@@ -85,6 +86,7 @@ void queue_drop(struct belay_core *c, uint32_t i)
 	if (!q->local) {
 		c->digest -= queue_hash(c, q);
 		c->waiters_replicated--;
+		owner_at(c, q->owner)->queued--;
 	} else {
 		list_drop(c, &c->local_waits, i);
 	}
@@ -292,7 +294,8 @@ static bool let_go(struct belay_core *c, uint32_t i)
 		request_finish(c, i, 0);
 		return false;
 	}
-	if (!table_room(c, q->owner, 2, !local)) {
+	/* What all wait for had its room kept when it was queued. */
+	if (local && !table_room(c, q->owner, 2, false)) {
 		c->stats.refused++;
 		request_finish(c, i, -ENOLCK);
 		return true;

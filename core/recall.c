@@ -281,6 +281,16 @@ void recall_idle(struct belay_core *c, uint32_t i)
 		relinquish(c, i, all_of(d), false);
 }
 
+bool recall_due(struct belay_core *c, uint32_t i)
+{
+	const struct delegation *d = delegation_at(c, i);
+
+	if (!core_serves(c) || d->due_us == 0 || d->due_us > c->now_us)
+		return false;
+	recall_now(c, i);
+	return true;
+}
+
 void recall_soon(struct belay_core *c, uint32_t i)
 {
 	struct delegation *d = delegation_at(c, i);
@@ -317,9 +327,7 @@ void recall_tick(struct belay_core *c)
 
 	for (i = c->due.head; i != 0; i = next) {
 		next = delegation_at(c, i)->due_next;
-		if (delegation_at(c, i)->due_us > c->now_us)
+		if (!recall_due(c, i))
 			core_wake(c, delegation_at(c, i)->due_us);
-		else
-			recall_now(c, i);
 	}
 }

@@ -77,7 +77,10 @@ void request_finish(struct belay_core *c, uint32_t i, int result)
 	struct request *q = request_at(c, i);
 
 	assert(q->queue == 0);
-	if (!q->own || q->orphan) {
+	/* Its client has been told. Nothing can refuse it: there was room when it was queued. */
+	if (q->early && result < 0 && !q->ended)
+		core_isolate(c, "a lock that was given early is refused: the lock table is inconsistent");
+	if (!q->own || q->orphan || q->early) {
 		index_request_free(c, i);
 		return;
 	}
@@ -218,16 +221,20 @@ void request_route(struct belay_core *c, uint32_t i)
 		.wait = q->wait,
 		.test = q->test,
 	};
-	bool authority = delegation_authority(c, r, op.range, op.mode) != 0;
+	uint32_t authority = delegation_authority(c, r, op.range, op.mode);
 
+	/* Its time is over, though nobody has come to say so yet: others go first. */
+	if (authority != 0 && recall_due(c, authority))
+		authority = delegation_authority(c, r, op.range, op.mode);
 	q->weakens = !q->test && q->mode == BELAY_MODE_SH &&
-		     table_blocks(c, r, q->owner, op.range, BELAY_MODE_SH, SIGHT_ALL);
+		     (table_blocks(c, r, q->owner, op.range, BELAY_MODE_SH, SIGHT_ALL) ||
+		      hint_early(c, q->resource, q->owner, op.range) != NULL);
 	if (!core_serves(c)) {
 		q->state = REQUEST_NEW;
 		list_push(c, &c->fresh, i);
-	} else if (authority && l->inflight == 0) {
+	} else if (authority != 0 && l->inflight == 0) {
 		request_run(c, i);
-	} else if (authority) {
+	} else if (authority != 0) {
 		/* Own REQs sent before the delegation are still to come; to
 		 * overtake them would break the order of one client's calls. */
 		q->state = REQUEST_BACK;
@@ -347,10 +354,54 @@ static bool unlock_here(struct belay_core *c, uint32_t r, uint32_t o, struct bel
 	return rest || owner_at(c, o)->requests != 0;
 }
 
+/*
+ * Releases that others must see. Ordered behind this owner's requests on their way.
+ * Others wait for it? Then at once; else it may ride with the next request.
+ */
+static void unlock_ordered(struct belay_core *c, uint32_t r, uint32_t o, struct belay_range range)
+{
+	struct request *early = hint_early(c, r, o, range);
+	struct belay_op op = {
+		.type = BELAY_OP_REL, .key = resource_at(c, r)->key, .range = range,
+		.owner = owner_at(c, o)->id,
+	};
+
+	do {
+		op.request = early != NULL ? early->number : 0;
+		core_send(c, &op, resource_at(c, r)->waiting != 0, r, 0, o);
+		hint_released(c, r, o, range, early);
+		if (early != NULL)
+			early->ended = true;
+		early = hint_early(c, r, o, range);
+	} while (early != NULL);
+}
+
+/* This node's order is void: what it knows is what its clients believe. */
+static void unlock_stale(struct belay_core *c, uint32_t r, const struct belay_owner *id,
+			 struct belay_range range)
+{
+	uint32_t o = index_owner(c, id, false), i;
+	struct request *early;
+
+	(void)table_clear(c, r, o, range, SIGHT_ALL);
+	while ((early = hint_early(c, r, o, range)) != NULL) {
+		i = index_request(c, c->self, early->number);
+		early->ended = true;
+		if (!within(range_of(early->start, early->end), range.start, range.end))
+			continue; /* a part of it: void with the rest, soon */
+		queue_drop(c, i);
+		index_request_free(c, i);
+		o = index_owner(c, id, false);
+		if (o == 0)
+			return; /* that was all it had */
+	}
+	index_owner_release(c, o);
+}
+
 int request_unlock(struct belay_core *c, const struct belay_event *ev)
 {
 	struct belay_owner id = ev->lock.owner;
-	struct belay_op op = { .type = BELAY_OP_REL };
+	const struct request *early;
 	uint32_t r, o;
 
 	if (!range_valid(&ev->lock.range) || id.kind >= BELAY_KIND_COUNT)
@@ -360,26 +411,23 @@ int request_unlock(struct belay_core *c, const struct belay_event *ev)
 	o = r != 0 ? index_owner(c, &id, false) : 0;
 	if (o == 0)
 		return 0;
-	if (c->stale) {
-		(void)table_clear(c, r, o, ev->lock.range, SIGHT_ALL);
-		index_owner_release(c, o);
-		resource_touch(c, r);
-		return 0;
-	}
-	if (!core_serves(c))
+	if (!c->stale && !core_serves(c))
 		return 0; /* nothing is held yet */
 	resource_at(c, r)->pins++;
-	if (unlock_here(c, r, o, ev->lock.range)) {
-		/* Ordered behind this owner's requests on their way. Others wait for
-		 * it? Then at once; else it may ride with the next request. */
-		op.key = ev->lock.key;
-		op.range = ev->lock.range;
-		op.owner = owner_at(c, o)->id;
-		core_send(c, &op, resource_at(c, r)->waiting != 0, r, 0, o);
+	early = hint_early(c, r, o, ev->lock.range);
+	if (c->stale) {
+		unlock_stale(c, r, &id, ev->lock.range);
+	} else if (early != NULL && !within(range_of(early->start, early->end),
+					    ev->lock.range.start, ev->lock.range.end)) {
+		(void)hint_defer(c, r, o, ev->lock.range);
 	} else {
-		index_owner_release(c, o);
+		hint_forget(c, r, o, ev->lock.range);
+		if (unlock_here(c, r, o, ev->lock.range))
+			unlock_ordered(c, r, o, ev->lock.range);
+		else
+			index_owner_release(c, o);
+		queue_scan(c, r, ev->lock.range, true);
 	}
-	queue_scan(c, r, ev->lock.range, true);
 	resource_at(c, r)->pins--;
 	resource_touch(c, r);
 	index_resource_release(c, r);
@@ -394,7 +442,8 @@ static uint32_t find(const struct belay_core *c, uint32_t client, uint64_t cooki
 		return 0;
 	for (o = client_at(c, cl)->owners; o != 0; o = owner_at(c, o)->client_next)
 		for (i = owner_at(c, o)->requests; i != 0; i = request_at(c, i)->owner_next)
-			if (request_at(c, i)->cookie == cookie && !request_at(c, i)->orphan)
+			if (request_at(c, i)->cookie == cookie && !request_at(c, i)->orphan &&
+			    !request_at(c, i)->early && request_at(c, i)->state != REQUEST_LATE)
 				return i;
 	return 0;
 }
@@ -412,6 +461,9 @@ bool request_withdraw(struct belay_core *c, uint32_t i)
 		return true;
 	case REQUEST_DONE:
 		list_drop(c, &c->done, i);
+		return true;
+	case REQUEST_LATE:
+		list_drop(c, &c->late, i);
 		return true;
 	case REQUEST_QUEUED:
 		/* What this node only knows of an order it has lost is void (S10). */
@@ -493,7 +545,7 @@ void request_void(struct belay_core *c, uint32_t i, bool lost)
 		return;
 	if (!request_withdraw(c, i))
 		return;
-	if (q->orphan) {
+	if (q->orphan || q->early || q->state == REQUEST_LATE) {
 		index_request_free(c, i);
 	} else if (lost || q->cancelled) {
 		q->result = lost ? -EIO : -EINTR;

@@ -345,6 +345,14 @@ void snapshot_record(struct belay_core *c, const struct belay_record *rec)
 
 /* Clearing. */
 
+static bool holds_early(const struct belay_core *c, uint32_t owner)
+{
+	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next)
+		if (request_at(c, i)->early && !request_at(c, i)->ended)
+			return true;
+	return false;
+}
+
 /* A client that held something has lost it; one that only waited waits again. */
 static void clear_own_client(struct belay_core *c, uint32_t cl)
 {
@@ -358,7 +366,7 @@ static void clear_own_client(struct belay_core *c, uint32_t cl)
 		return;
 	}
 	for (o = client_at(c, cl)->owners; o != 0; o = owner_at(c, o)->client_next)
-		held |= owner_at(c, o)->locks != 0;
+		held |= owner_at(c, o)->locks != 0 || holds_early(c, o);
 	for (o = client_at(c, cl)->owners; o != 0; o = next_o) {
 		next_o = owner_at(c, o)->client_next;
 		while ((i = owner_at(c, o)->locks) != 0)
@@ -425,4 +433,5 @@ void snapshot_clear(struct belay_core *c)
 	assert(c->digest == 0 && c->locks_replicated == 0 && c->waiters_replicated == 0 &&
 	       c->resources_replicated == 0);
 	memset(c->digests, 0, sizeof(c->digests));
+	memset(c->hint, 0, sizeof(c->hint));
 }

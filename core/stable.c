@@ -51,8 +51,10 @@ void stable_update(struct belay_core *c)
 	if (!core_serves(c))
 		return;
 	point = c->config.stability == BELAY_STABLE_ALL ? everybody_point(c) : majority_point(c);
-	if (point > c->stable)
+	if (point > c->stable) {
 		c->stable = point; /* stable once is stable for good */
+		hint_look(c);
+	}
 	request_settle(c);
 }
 

@@ -80,6 +80,7 @@ static void count_in(struct belay_core *c, struct lock *l)
 	l->staged = false;
 	c->digest += lock_hash(c, l);
 	c->locks_replicated++;
+	resource_at(c, l->resource)->replicated++;
 	owner_at(c, l->owner)->replicated++;
 }
 
@@ -88,6 +89,7 @@ static void count_out(struct belay_core *c, struct lock *l)
 	l->replicated = false;
 	c->digest -= lock_hash(c, l);
 	c->locks_replicated--;
+	resource_at(c, l->resource)->replicated--;
 	owner_at(c, l->owner)->replicated--;
 }
 
@@ -298,8 +300,9 @@ bool table_room(const struct belay_core *c, uint32_t owner, uint32_t more, bool 
 	uint32_t max = c->config.limits.locks_max, own_max = c->config.limits.locks_per_owner_max;
 
 	if (replicated)
-		return c->locks_replicated + more <= max &&
-		       owner_at(c, owner)->replicated + more <= own_max;
+		/* Who waits has its place already. */
+		return c->locks_replicated + 2 * c->waiters_replicated + more <= max &&
+		       owner_at(c, owner)->replicated + 2 * owner_at(c, owner)->queued + more <= own_max;
 	/* Own authority: what is private here must still fit when it becomes
 	 * replicated, with what every other node may have in private. */
 	return c->locks_replicated + more <= max && owner_at(c, owner)->held + more <= own_max &&

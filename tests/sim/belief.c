@@ -631,6 +631,13 @@ void belief_void(struct sim *sim, struct node *node, uint32_t client)
 	void_owners(sim, node, client, false);
 }
 
+void belief_client_mad(struct sim *sim, const struct client *client)
+{
+	for (uint32_t i = 0; i < SIM_CLIENT_OWNERS; i++)
+		if (client->owner[i] != SIM_NONE)
+			memset(sim->owner[client->owner[i]].maybe, HOLD_EX, sizeof(sim->owner[0].maybe));
+}
+
 void belief_client_dies(struct sim *sim, struct node *node, uint32_t client)
 {
 	for (uint32_t i = 0; i < sim->owner_top; i++) {

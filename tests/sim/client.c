@@ -57,7 +57,7 @@ void client_cancel(struct sim *sim, struct client *client, struct request *reque
 }
 
 /* It ends at whatever point it is; belayd may see it later. */
-void client_die(struct sim *sim, struct client *client)
+void client_die(struct sim *sim, struct client *client, uint32_t known_us)
 {
 	struct node *node = client->node;
 
@@ -69,8 +69,18 @@ void client_die(struct sim *sim, struct client *client)
 	trace(sim, "n%u c%u is killed%s", node->id, client->id, client->in_call ? " in a call" : "");
 	client->dead = true;
 	belief_client_dies(sim, node, client->id);
-	sim_due(sim, 1 + random_below(&sim->random, 2 * sim->temper.ipc_us), DUE_CLIENT_GONE, node->id,
-		client->serial);
+	sim_due(sim, 1 + random_below(&sim->random, known_us), DUE_CLIENT_GONE, node->id, client->serial);
+}
+
+/* From now on it believes in nothing, and its memory is anybody's guess; it will end soon. */
+static void client_go_mad(struct sim *sim, struct client *client)
+{
+	client_die(sim, client, 20000);
+	sim->tally.mad++;
+	client->mad = true;
+	belief_client_mad(sim, client);
+	for (uint32_t n = random_between(&sim->random, 1, 6); n > 0; n--)
+		loan_scribble(sim, client);
 }
 
 /* Can it do anything at all? */
@@ -270,6 +280,24 @@ void client_answered(struct sim *sim, struct client *client)
 			client_work(sim, client);
 }
 
+void client_intrude(struct sim *sim, const struct client *client)
+{
+	uint32_t i = random_below(&sim->random, sim->nodes) + 1, owner;
+	struct node *node = random_chance(&sim->random, 60) ? client->node : &sim->node[i];
+	struct client *other = &node->client[random_below(&sim->random, sim->temper.clients)];
+	struct request what = { .key = client->call.loan->key, .wait = true, .mode = BELAY_MODE_EX };
+
+	if (sim->stage != STAGE_CHAOS || !client_free(other) || other->process != node->process || node->quitting)
+		return;
+	owner = random_owner(sim, other);
+	if (owner == SIM_NONE || request_of(sim, owner))
+		return;
+	random_atoms(sim, other, sim->owner[owner].id.kind, &what.first, &what.last);
+	(void)client_lock(sim, other, owner, &what);
+	if (node_runs(node) && !sim_failed(sim))
+		node_end_turn(sim, node);
+}
+
 void client_act(struct sim *sim, struct node *node)
 {
 	uint32_t i = random_below(&sim->random, sim->temper.clients);
@@ -277,10 +305,14 @@ void client_act(struct sim *sim, struct node *node)
 
 	if (!client->used && node_runs(node))
 		(void)client_new(sim, node, i);
+	if (client->used && client->mad)
+		loan_scribble(sim, client);
 	if (!client->used || client->dead)
 		return;
 	if (random_chance(&sim->random, sim->temper.die_percent)) {
-		client_die(sim, client);
+		client_die(sim, client, 1 + 2 * sim->temper.ipc_us);
+	} else if (client->borrows && any_loan(client, 0) && random_chance(&sim->random, sim->temper.mad_percent)) {
+		client_go_mad(sim, client);
 	} else if (client_free(client)) {
 		client_work(sim, client);
 		if (client_free(client) && random_chance(&sim->random, sim->temper.step_percent))

@@ -197,7 +197,8 @@ static bool life_over(const struct sim *sim, uint32_t victim, uint64_t incarnati
 {
 	const struct node *v = &sim->node[victim];
 
-	return !belief_any(sim, victim, incarnation) && !(v->process && v->incarnation <= incarnation);
+	return !belief_any(sim, victim, incarnation) &&
+	       !(v->incarnation <= incarnation && (v->process || ipc_may_believe(v)));
 }
 
 /* Would a fencing device obey this node? */

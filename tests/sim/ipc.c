@@ -117,6 +117,12 @@ static void take_back(struct sim *sim, struct node *node, struct loan *loan)
 	word = slot_recall(loan->head);
 	loan_meddle(sim, loan);
 	r = slot_take(loan->head, loan->log, word, &loan->terms, max, &judge, &loan->set, &report, &reason);
+	if (r < 0 && loan->client->mad) {
+		sim->tally.cast_out++;
+		trace(sim, "n%u casts out c%u: it %s", node->id, loan->client->id, reason);
+		ipc_client_gone(sim, loan->client);
+		return;
+	}
 	if (r < 0) {
 		sim_fail(sim, "n%u client %u: it %s (%d)", node->id, loan->client->id, reason, r);
 		return;
@@ -135,11 +141,8 @@ void ipc_take_back(struct sim *sim, struct node *node)
 		struct recall recall = ((struct recall *)node->recalled.data)[i];
 		struct client *client = client_find(node, recall.client);
 
-		if (!client || !client->memory) {
-			sim_fail(sim, "n%u recalls a loan of client %u, which has none", node->id, recall.client);
-			break;
-		}
-		for (uint32_t k = 0; k < SIM_SLOTS; k++)
+		/* It may have been cast out for another of its loans. */
+		for (uint32_t k = 0; client && client->used && client->memory && k < SIM_SLOTS; k++)
 			if (client->memory->loan[k].state == LENT_OUT && client->memory->loan[k].number == recall.loan)
 				take_back(sim, node, &client->memory->loan[k]);
 	}
@@ -156,7 +159,7 @@ static bool overlaps(const struct belay_range *a, const struct belay_range *b)
 static void take_back_range(struct sim *sim, struct node *node, struct client *client, uint32_t key,
 			    const struct belay_range *range)
 {
-	for (uint32_t k = 0; client->memory && k < SIM_SLOTS; k++) {
+	for (uint32_t k = 0; client->used && client->memory && k < SIM_SLOTS; k++) {
 		struct loan *loan = &client->memory->loan[k];
 
 		if (loan->state == LENT_OUT && loan->number != 0 && loan->lent_key == key &&
@@ -183,11 +186,22 @@ bool ipc_any_loan(const struct node *node)
 	for (uint32_t i = 0; i < SIM_CLIENTS; i++) {
 		const struct client *client = &node->client[i];
 
-		for (uint32_t k = 0; client->used && client->memory && k < SIM_SLOTS; k++)
+		for (uint32_t k = 0; client->used && !client->dead && client->memory && k < SIM_SLOTS; k++)
 			if (client->memory->loan[k].state == LENT_OUT)
 				return true;
 	}
 	return false;
+}
+
+bool ipc_may_believe(const struct node *node)
+{
+	for (uint32_t i = 0; i < SIM_CLIENTS; i++) {
+		const struct client *client = &node->client[i];
+
+		if (client->used && !client->dead && client->down.first)
+			return true;
+	}
+	return ipc_any_loan(node);
 }
 
 void ipc_frozen(struct node *node)
@@ -321,6 +335,8 @@ static int take_lock(struct sim *sim, struct node *node, struct client *client, 
 		return 0;
 	lock_event(sim, letter, &event);
 	take_back_range(sim, node, client, letter->key, &event.lock.range);
+	if (!client->used)
+		return 0;
 	q->lend = may_lend(sim, client);
 	q->number = ++node->request_last;
 	q->taken = true;
@@ -346,6 +362,8 @@ static void take_unlock(struct sim *sim, struct node *node, struct client *clien
 	lock_event(sim, letter, &event);
 	event.type = BELAY_EVENT_UNLOCK;
 	take_back_range(sim, node, client, letter->key, &event.lock.range);
+	if (!client->used)
+		return;
 	belief_unlock_taken(sim, letter->owner, letter->key, letter->first, letter->last);
 	if (node_step(sim, node, &event) < 0)
 		sim_fail(sim, "n%u refuses a valid UNLOCK", node->id);

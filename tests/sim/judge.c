@@ -499,9 +499,15 @@ void judge_grant(struct sim *sim, struct node *node, const struct request *reque
 
 void judge_loan_grant(struct sim *sim, const struct node *node, const struct request *what)
 {
+	struct request late = *what;
+
 	if (node->process == 0)
 		return;		/* its clients go on with what it has lent them */
 	check_stability(sim, node, what);
+	/* Who waits must have ended the loan by now. */
+	late.taken_us = late.invoked_us = sim->now_us;
+	late.unlocks = sim->owner[what->owner].unlocks;
+	note_passed(sim, node, &late);
 	if (node->frozen)
 		sim_fail(sim, "n%u is frozen, and its client %u takes r%u in a loan", node->id,
 			 sim->owner[what->owner].id.client, what->key);

@@ -77,11 +77,12 @@ void loan_stop(struct sim *sim, struct client *client, uint64_t for_us)
 		sim_due(sim, for_us, DUE_CLIENT_GOES_ON, client->node->id, client->serial);
 }
 
+/* A moment, or long enough for others to ask for what it has. */
 static uint64_t stop_us(struct sim *sim)
 {
 	uint32_t kind = random_below(&sim->random, 10);
 
-	return 1 + random_below(&sim->random, kind < 6 ? 20 : kind < 9 ? 1000 : 20000);
+	return 1 + random_below(&sim->random, kind < 5 ? 20 : kind < 9 ? 1000 + 2 * sim->temper.ipc_us : 20000);
 }
 
 /* Before each access to shared memory that slot/commit.c makes. */
@@ -239,7 +240,12 @@ static int start(struct sim *sim, struct client *client)
 		done = fiber_start(fiber, run, client);
 	else
 		run(client);
-	return done ? finish(sim, client) : 0;
+	if (done)
+		return finish(sim, client);
+	/* The best moment for others to ask. */
+	if (!sim->options.scenario && random_chance(&sim->random, 40))
+		client_intrude(sim, client);
+	return 0;
 }
 
 int loan_call(struct sim *sim, struct client *client, const struct call *call)
@@ -315,6 +321,59 @@ void loan_go_on(struct sim *sim, struct client *client)
 	loan_read(sim, client);
 }
 
+/* ---- clients that are mad ---- */
+
+static uint64_t scribble_number(struct sim *sim)
+{
+	switch (random_below(&sim->random, 4)) {
+	case 0:
+		return random_below(&sim->random, 12);
+	case 1:
+		return UINT64_MAX - random_below(&sim->random, 3);
+	case 2:
+		return sim_range(0, random_below(&sim->random, SIM_ATOMS)).end;
+	default:
+		return random_next(&sim->random);
+	}
+}
+
+void loan_scribble(struct sim *sim, struct client *client)
+{
+	struct loan *loan = &client->memory->loan[random_below(&sim->random, SIM_SLOTS)];
+	struct slot_entry *entry = &loan->log[random_below(&sim->random, 8) +
+					      random_below(&sim->random, 2) * SLOT_HALF_ENTRIES];
+	uint64_t word = loan->head->word;
+
+	switch (random_below(&sim->random, 7)) {
+	case 0:
+		loan->head->token = loan->head->token + random_below(&sim->random, 3) - 1;
+		break;
+	case 1:
+		loan->head->used_start = scribble_number(sim);
+		break;
+	case 2:
+		loan->head->used_end = scribble_number(sim);
+		break;
+	case 3:
+		loan->head->word = random_chance(&sim->random, 30) ? scribble_number(sim) :
+				   word ^ ((uint64_t)1 << random_below(&sim->random, 64));
+		break;
+	case 4:
+		*entry = (struct slot_entry){
+			.start = scribble_number(sim), .end = scribble_number(sim),
+			.handle = random_below(&sim->random, 5), .action = random_below(&sim->random, 4),
+		};
+		break;
+	default:
+		/* One that is in order, perhaps, but for what else is held. */
+		*entry = (struct slot_entry){
+			.start = loan->terms.range.start, .end = loan->terms.range.end,
+			.handle = random_below(&sim->random, SIM_CLIENT_OWNERS), .action = SLOT_LOCK_EX,
+		};
+		loan->head->word = word + ((uint64_t)1 << SLOT_COUNT_SHIFT);
+	}
+}
+
 /* ---- in the middle of a recall ---- */
 
 void loan_meddle(struct sim *sim, struct loan *loan)
@@ -324,7 +383,11 @@ void loan_meddle(struct sim *sim, struct loan *loan)
 	struct belay_range range;
 	uint32_t owner;
 
-	if (sim->options.scenario || !client->used || client->dead || !random_chance(&sim->random, 30))
+	if (sim->options.scenario || !client->used || !random_chance(&sim->random, 30))
+		return;
+	if (client->mad)
+		loan_scribble(sim, client);
+	if (client->dead)
 		return;
 	/* Stopped within the call it may take some more steps; it must not be stopped by the others' signal. */
 	if (client->in_call) {

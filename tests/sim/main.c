@@ -168,6 +168,7 @@ static void print_tally(const struct tally *t)
 		{ "lent", t->lent }, { "loans_used", t->loans_used }, { "loans_refused", t->loans_refused },
 		{ "recalls", t->recalls }, { "loan_grants", t->loan_grants }, { "loan_unlocks", t->loan_unlocks },
 		{ "loan_busy", t->loan_busy }, { "stops", t->stops }, { "client_kills", t->client_kills },
+		{ "mad", t->mad }, { "cast_out", t->cast_out }, { "shared", t->shared }, { "apart", t->apart },
 		{ "hints_sent", t->hints_sent }, { "hints_arrived", t->hints_arrived },
 	};
 

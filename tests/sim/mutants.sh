@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Errors planted into core/, one at a time: each must be found by the scenarios or
-# by the seeds. A mutant is a perl script that changes one file; its head says what
-# is wrong then, and which file it is. One that changes nothing any more is a
-# failure, too. One mutant: tests/sim/mutants.sh NAME
+# Errors planted into core/, slot/, or what the simulator does as a client or as
+# belayd would, one at a time: each must be found by the scenarios or by the seeds. A
+# mutant is a perl script that changes a file; its head says what is wrong then,
+# and which file it is (of core/, if there is no slash). One that changes nothing any more is a failure, too. One mutant: tests/sim/mutants.sh NAME
 #
 # MUTANT_SEEDS: how many worlds each has to survive (6000).
 set -u
@@ -20,19 +20,31 @@ trap 'rm -rf "$tmp"' EXIT
 [ -z "${INSTRUMENTED:-}" ] || skip_all "an instrumented core cannot be mixed with a plain object"
 command -v perl >/dev/null || skip_all "perl is not installed"
 
-# build NAME: the simulator with the mutant's file in place of the core's own.
-build() {
-	local dir=$tmp/$1 file
-	file=$(sed -n 's/^# file: //p' "$here/mutants/$1.pl")
-	mkdir -p "$dir"
-	perl -0777 -p "$here/mutants/$1.pl" "$top_srcdir/core/$file" >"$dir/$file" || return 1
-	if cmp -s "$dir/$file" "$top_srcdir/core/$file"; then
-		echo "it no longer matches anything in core/$file"
+# object NAME FILE: compiles FILE with the mutant's error in it.
+object() {
+	local dir=$tmp/$1 file=$2
+	mkdir -p "$dir/$(dirname "$file")"
+	perl -0777 -p "$here/mutants/$1.pl" "$top_srcdir/$file" >"$dir/$file" || return 1
+	if cmp -s "$dir/$file" "$top_srcdir/$file"; then
+		echo "it no longer matches anything in $file"
 		return 1
 	fi
-	"$CC" -std=c11 -D_GNU_SOURCE -O1 -w -I"$top_srcdir" -c "$dir/$file" -o "$dir/mutant.o" &&
-		"$CC" "$dir/mutant.o" "$top_builddir/tests/sim/main.o" "$top_builddir/tests/sim/libsim.a" \
-			"$top_builddir/core/libbelaycore.a" "$top_builddir/wire/libbelaywire.a" -o "$dir/sim"
+	# The simulator compiles this one by a file that includes it.
+	[ "$file" != slot/commit.c ] || file=tests/sim/slot_commit.c
+	[ -e "$dir/$file" ] || { mkdir -p "$dir/$(dirname "$file")" && cp "$top_srcdir/$file" "$dir/$file"; }
+	"$CC" -std=c11 -D_GNU_SOURCE -O1 -w -I"$dir" -I"$top_srcdir" -c "$dir/$file" -o "$dir/$(basename "$file" .c).o"
+}
+
+# build NAME: the simulator with the mutant's files in place of the tree's own.
+build() {
+	local dir=$tmp/$1 file
+	while read -r file; do
+		case $file in */*) ;; *) file=core/$file ;; esac
+		object "$1" "$file" || return 1
+	done < <(sed -n 's/^# file: //p' "$here/mutants/$1.pl")
+	"$CC" "$dir"/*.o "$top_builddir/tests/sim/main.o" "$top_builddir/tests/sim/libsim.a" \
+		"$top_builddir/core/libbelaycore.a" "$top_builddir/wire/libbelaywire.a" \
+		"$top_builddir/slot/libbelayslot.a" -o "$dir/sim"
 }
 
 # survives NAME: prints what killed it, and fails, if something does.

@@ -194,7 +194,8 @@ static void check_fenced(struct sim *sim, struct node *node)
 	node->fenced = 0;
 	if (node_life_closed(node, victim->id, incarnation))
 		return;
-	if (belief_any(sim, victim->id, incarnation) || (victim->process && victim->incarnation <= incarnation))
+	if (belief_any(sim, victim->id, incarnation) ||
+	    (victim->incarnation <= incarnation && (victim->process || ipc_may_believe(victim))))
 		sim_fail(sim, "n%u sends FENCED for n%u, which has not stopped", node->id, victim->id);
 }
 
@@ -310,7 +311,7 @@ static void build_snapshot(struct sim *sim, struct node *node, uint32_t to)
 	struct belay_cursor cursor = { 0 };
 	struct belay_record record, *part = NULL;
 	struct message *message = NULL;
-	uint32_t parts = 0;
+	uint32_t parts = 0, delegated = 0;
 
 	sim->tally.snapshots++;
 	while (belay_core_snapshot_next(node->core, &cursor, &record) == 1) {
@@ -328,6 +329,10 @@ static void build_snapshot(struct sim *sim, struct node *node, uint32_t to)
 			(void)vector_push(&node->outgoing, sizeof(message), &message);
 		}
 		part[message->record_count++] = record;
+		if (record.type == BELAY_RECORD_DELEGATION) {
+			sim->tally.apart += record.resource_number == delegated;
+			delegated = record.resource_number;
+		}
 	}
 	assert(message);
 	message->head.last = true;
@@ -408,6 +413,7 @@ int node_step(struct sim *sim, struct node *node, struct belay_event *event)
 	sim_hash(sim, ((uint64_t)event->type << 32) ^ (uint32_t)r);
 	if (r == 0) {
 		belay_core_stats(node->core, &node->stats);
+		sim->tally.shared += node->stats.resources[BELAY_STATE_SHARED] > 0;
 		sim_hash(sim, node->stats.digest);
 	}
 	if (random_chance(&sim->random, CHECK_PERCENT))

@@ -250,7 +250,7 @@ static void die(struct line *l, struct node *node)
 	uint32_t owner;
 	struct client *client = client_word(l, node, 2, &owner);
 
-	client_die(l->sim, client);
+	client_die(l->sim, client, 1);
 	node_end_turn(l->sim, node);
 }
 

@@ -234,6 +234,7 @@ struct client {
 	bool borrows;			/* takes loans */
 	bool dead;			/* belayd does not know it yet */
 	bool lost;			/* belayd has told it so, or is about to */
+	bool mad;			/* it writes what it likes, and believes in nothing */
 	bool stopped;			/* SIGSTOP, or preempted */
 	bool in_call;			/* a thread is within a loan, and stopped there */
 	uint32_t steps;			/* scenarios: stop the next call before this access */
@@ -420,7 +421,7 @@ struct temper {
 	bool small_limits;
 	uint32_t small_locks;
 	uint32_t ipc_us;	/* between a client and belayd; 0: no time at all, and no loans */
-	uint32_t borrow_percent, step_percent, calls, busy_percent;
+	uint32_t borrow_percent, step_percent, calls, busy_percent, mad_percent;
 	uint32_t apart;		/* 0: anywhere; else each node has its part: 1 blocks, 2 interleaved, 3 resources */
 	bool hints;
 	uint32_t hint_us, hint_loss_percent, hint_twice_percent;
@@ -432,7 +433,8 @@ struct tally {
 	uint64_t runs, events, steps, ops[BELAY_OP_COUNT], replies, grants, waits, busy, deadlocks;
 	uint64_t interrupted, refused, lost, snapshots, restarts, fences, views, splits, kills, offs;
 	uint64_t holes, privates, stale, free_tests, held_tests, leaves;
-	uint64_t lent, loans_used, loans_refused, recalls, loan_grants, loan_unlocks, loan_busy, stops, client_kills;
+	uint64_t lent, loans_used, loans_refused, recalls, loan_grants, loan_unlocks, loan_busy, stops, client_kills, mad, cast_out;
+	uint64_t shared, apart;	/* steps of nodes that know of readers who share; snapshots of resources in parts */
 	uint64_t hints_sent, hints_arrived;
 };
 
@@ -577,13 +579,16 @@ void codec_hint_trip(struct sim *sim, struct belay_hint *hint, uint32_t to);
 /* Makes node->client[index]. */
 struct client *client_new(struct sim *sim, struct node *node, uint32_t index);
 struct client *client_find(struct node *node, uint32_t id);
+/* Somebody else asks for what this one is about to lock in a loan. */
+void client_intrude(struct sim *sim, const struct client *client);
 void client_answered(struct sim *sim, struct client *client);
 void client_act(struct sim *sim, struct node *node);
 void client_let_go(struct sim *sim, struct node *node, bool also_waiting);
 int client_lock(struct sim *sim, struct client *client, uint32_t owner, const struct request *what);
 void client_unlock(struct sim *sim, struct client *client, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
 void client_cancel(struct sim *sim, struct client *client, struct request *request);
-void client_die(struct sim *sim, struct client *client);
+/* Its belayd sees it in so many us at most. */
+void client_die(struct sim *sim, struct client *client, uint32_t known_us);
 uint32_t owner_new(struct sim *sim, struct node *node, uint32_t client, uint64_t key, enum belay_kind kind);
 
 /* ---- ipc.c ---- */
@@ -608,11 +613,15 @@ void ipc_take_back(struct sim *sim, struct node *node);
 void ipc_client_gone(struct sim *sim, struct client *client);
 /* Is any loan of this node's clients not over? */
 bool ipc_any_loan(const struct node *node);
+/* Can one of them come to believe in a lock, whether belayd lives or not? */
+bool ipc_may_believe(const struct node *node);
 
 /* ---- loan.c ---- */
 
 /* Do it in a loan, or send a message. */
 int loan_call(struct sim *sim, struct client *client, const struct call *call);
+/* The client writes what it likes into its memory. */
+void loan_scribble(struct sim *sim, struct client *client);
 /* The client reads what has arrived, if it can. */
 void loan_read(struct sim *sim, struct client *client);
 void loan_step(struct slot_loan *slot);
@@ -652,6 +661,8 @@ void belief_loan_lock(struct sim *sim, struct node *node, const struct request *
 void belief_loan_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last);
 void belief_loan_busy(struct sim *sim, struct node *node, const struct request *what);
 void belief_loan_free(struct sim *sim, struct node *node, const struct request *what);
+/* Whatever belayd believes of it from now on. */
+void belief_client_mad(struct sim *sim, const struct client *client);
 void belief_client_dies(struct sim *sim, struct node *node, uint32_t client);
 /* The client is gone, and its death is known to a belayd that lives. */
 void belief_client_gone(struct sim *sim, struct node *node, uint32_t client);

@@ -274,6 +274,7 @@ static void draw_loans(struct sim *sim)
 	t->hint_loss_percent = random_below(r, 3) * 20;
 	t->hint_twice_percent = random_below(r, 3) * 20;
 	t->hint_leaks = random_chance(r, 50);
+	t->mad_percent = random_chance(r, 25) ? 20 : 0;
 	/* Few locks in all, or so few that loans have hardly any room. */
 	t->small_locks = random_chance(r, 50) ? 6 : random_between(r, 100, 400);
 	if (t->ipc_us == 0)

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Early release (S11): beside the order, who releases tells those who wait next,
+ * and who waits for nothing but releases it was told of takes the lock before
+ * they are delivered. Its request is stable and stays in every queue until they
+ * are, so that it keeps its place whatever becomes of its node.
+ *
+ * A hint names the release by its number among its sender's ops: until that one is
+ * delivered here, what the owner holds in the table is what it has given back, for it had
+ * asked for nothing else by then. Losing a hint costs time; a stale one
+ * names a release that has been delivered, and means nothing.
+ */
+#include "core/internal.h"
+
+#define NODES_TOLD 4u
+
+static bool live(const struct belay_core *c, const struct belay_hint *h)
+{
+	const struct node *n;
+	uint32_t i = h->seq != 0 ? index_node(c, h->node) : c->node_count;
+
+	if (i == c->node_count)
+		return false;
+	n = &c->node[i];
+	return n->in_view && n->standing == BELAY_NODE_MEMBER && n->incarnation == h->incarnation &&
+	       n->seq < h->seq;
+}
+
+static bool about(const struct belay_hint *h, const struct belay_key *key,
+		  const struct belay_owner *owner, struct belay_range range)
+{
+	return h->node == owner->node && h->owner.client == owner->client &&
+	       h->owner.key == owner->key && h->owner.kind == owner->kind &&
+	       within(range, h->range.start, h->range.end) &&
+	       memcmp(&h->key, key, sizeof(*key)) == 0;
+}
+
+struct look {
+	const struct belay_core *core;
+	const struct request *q;
+	uint64_t token;			/* largest of what was given back */
+};
+
+/* Has the holder of a part of what q wants given it back? */
+static bool still_held(void *context, uint32_t lock)
+{
+	struct look *k = context;
+	const struct belay_core *c = k->core;
+	const struct lock *l = lock_at(c, lock);
+	struct belay_range part = {
+		l->start > k->q->start ? l->start : k->q->start,
+		l->end < k->q->end ? l->end : k->q->end,
+	};
+
+	for (uint32_t i = 0; i < HINTS_KEPT; i++) {
+		const struct belay_hint *h = &c->hint[i];
+
+		if (!live(c, h) || !about(h, &resource_at(c, l->resource)->key,
+					  &owner_at(c, l->owner)->id, part))
+			continue;
+		if (h->token > k->token)
+			k->token = h->token;
+		return false;
+	}
+	return true;
+}
+
+/* Was an earlier request taken early, too, and given back? */
+static bool still_wanted(struct look *k, const struct request *e)
+{
+	const struct belay_core *c = k->core;
+
+	for (uint32_t i = 0; i < HINTS_KEPT; i++) {
+		const struct belay_hint *h = &c->hint[i];
+
+		if (!live(c, h) || h->request != e->number ||
+		    !about(h, &resource_at(c, e->resource)->key, &owner_at(c, e->owner)->id,
+			   range_of(e->start, e->end)))
+			continue;
+		if (h->token > k->token)
+			k->token = h->token;
+		return false;
+	}
+	return true;
+}
+
+/* All that stands before it must be known to be over: not the holder alone. */
+static bool free_early(struct belay_core *c, uint32_t i, uint64_t *ret_token)
+{
+	const struct request *q = request_at(c, i);
+	const struct resource *r = resource_at(c, q->resource);
+	struct belay_range range = range_of(q->start, q->end);
+	struct look k = { .core = c, .q = q };
+	uint32_t count;
+
+	if (delegation_conflict(c, r, c->self, range, (enum belay_mode)q->mode, 0) != 0 ||
+	    table_each_conflict(c, r, range, (enum belay_mode)q->mode, q->owner, still_held, &k))
+		return false;
+	count = queue_peek(c, r, range, false, c->stack);
+	for (uint32_t n = 0; n < count; n++) {
+		const struct request *e = request_at(c, c->stack[n]);
+
+		if (e->queue < q->queue && queue_goes_first(c, r, i, c->stack[n]) &&
+		    still_wanted(&k, e))
+			return false;
+	}
+	*ret_token = k.token;
+	return true;
+}
+
+static void take_early(struct belay_core *c, uint32_t i, uint64_t token)
+{
+	struct request *q = request_at(c, i);
+	struct belay_action a = {
+		.type = BELAY_ACTION_REPLY,
+		.client = owner_at(c, q->owner)->id.client,
+		.cookie = q->cookie,
+	};
+
+	/* Its real grant comes behind the releases, and each op advances the clock. */
+	q->token = (token > c->token ? token : c->token) + 1;
+	q->early = true;
+	a.token = q->token;
+	c->stats.hints_used++;
+	core_emit(c, &a);
+}
+
+static void try_early(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	uint64_t token;
+
+	if (q->own && q->wait && !q->early && !q->cancelled && !q->orphan && !q->weakens &&
+	    q->stable_at <= c->stable && free_early(c, i, &token))
+		take_early(c, i, token);
+}
+
+/* Own requests that a hint may help. */
+static void look(struct belay_core *c, const struct belay_hint *h)
+{
+	uint32_t r = index_resource(c, &h->key, false), count;
+
+	if (r == 0 || resource_at(c, r)->waiting == 0)
+		return;
+	count = queue_collect(c, resource_at(c, r), h->range, false);
+	for (uint32_t k = 0; k < count; k++)
+		try_early(c, c->scratch[k]);
+}
+
+void hint_look(struct belay_core *c)
+{
+	if (!c->config.hints || !core_serves(c))
+		return;
+	for (uint32_t i = 0; i < HINTS_KEPT; i++)
+		if (live(c, &c->hint[i]))
+			look(c, &c->hint[i]);
+}
+
+static void keep(struct belay_core *c, const struct belay_hint *h)
+{
+	c->hint[c->hint_next] = *h;
+	c->hint_next = (c->hint_next + 1) % HINTS_KEPT;
+}
+
+int hint_come(struct belay_core *c, const struct belay_hint *h)
+{
+	if (!c->config.hints || h->node == c->config.self || h->range.start > h->range.end)
+		return -EINVAL;
+	/* One about a request not delivered here yet is good later. */
+	if (!core_serves(c) || !live(c, h))
+		return 0;
+	keep(c, h);
+	look(c, h);
+	return 0;
+}
+
+/* Nodes that wait for a part of the range, first come first. */
+static uint32_t waiting_nodes(struct belay_core *c, uint32_t r, struct belay_range range,
+			      uint32_t *ret_nodes)
+{
+	uint32_t waits = queue_collect(c, resource_at(c, r), range, false), count = 0, n;
+
+	for (uint32_t k = 0; k < waits && count < NODES_TOLD; k++) {
+		uint32_t node = owner_at(c, request_at(c, c->scratch[k])->owner)->node;
+
+		if (node == c->self || !c->node[node].in_view)
+			continue;
+		for (n = 0; n < count && ret_nodes[n] != node; n++)
+			;
+		if (n == count)
+			ret_nodes[count++] = node;
+	}
+	return count;
+}
+
+void hint_released(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
+		   const struct request *early)
+{
+	struct belay_hint h = {
+		.node = c->config.self,
+		.incarnation = c->incarnation,
+		.seq = c->sent_seq,
+		.key = resource_at(c, r)->key,
+		.range = range,
+		.owner = owner_at(c, owner)->id,
+		.request = early != NULL ? early->number : 0,
+		.token = early != NULL && early->token > c->token ? early->token : c->token,
+	};
+	uint32_t node[NODES_TOLD], count;
+
+	if (!c->config.hints || !core_serves(c) || resource_at(c, r)->waiting == 0)
+		return;
+	/* Who asks for more, anywhere, may be given it before this release is delivered. */
+	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next)
+		if (request_at(c, i) != early)
+			return;
+	keep(c, &h);
+	count = waiting_nodes(c, r, range, node);
+	for (uint32_t k = 0; k < count; k++) {
+		struct belay_action a = {
+			.type = BELAY_ACTION_HINT, .hint = &h, .node = c->node[node[k]].id,
+		};
+
+		h.ack_incarnation = c->node[node[k]].incarnation;
+		c->stats.hints_sent++;
+		core_emit(c, &a);
+	}
+	look(c, &h);
+}
+
+/* ---- what an early holder does before its grant is delivered ---- */
+
+struct request *hint_early(struct belay_core *c, uint32_t r, uint32_t owner,
+			   struct belay_range range)
+{
+	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
+		struct request *q = request_at(c, i);
+
+		if (q->early && !q->ended && q->resource == r &&
+		    overlapping(q->start, q->end, range))
+			return q;
+	}
+	return NULL;
+}
+
+bool hint_defer(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
+{
+	uint32_t i = index_request_new(c, r, owner, 0);
+	struct request *q;
+
+	/* No room to remember it: the range stays locked, which is safe. */
+	if (i == 0)
+		return false;
+	q = request_at(c, i);
+	q->state = REQUEST_LATE;
+	list_push(c, &c->late, i);
+	q->start = range.start;
+	q->end = range.end;
+	return true;
+}
+
+void hint_forget(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
+{
+	uint32_t i, next;
+
+	for (i = owner_at(c, owner)->requests; i != 0; i = next) {
+		const struct request *q = request_at(c, i);
+
+		next = q->owner_next;
+		if (q->state != REQUEST_LATE || q->resource != r ||
+		    !within(range_of(q->start, q->end), range.start, range.end))
+			continue;
+		list_drop(c, &c->late, i);
+		index_request_free(c, i);
+	}
+}
+
+void hint_settle(struct belay_core *c)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_UNLOCK };
+	uint32_t i, next;
+
+	for (i = c->late.head; i != 0; i = next) {
+		const struct request *q = request_at(c, i);
+
+		next = q->list_next;
+		ev.lock.range = range_of(q->start, q->end);
+		if (!core_serves(c) ||
+		    hint_early(c, q->resource, q->owner, ev.lock.range) != NULL)
+			continue;
+		ev.lock.key = resource_at(c, q->resource)->key;
+		ev.lock.owner = owner_at(c, q->owner)->id;
+		list_drop(c, &c->late, i);
+		index_request_free(c, i);
+		(void)request_unlock(c, &ev);
+	}
+}
