@@ -150,6 +150,18 @@ int belay_open_name(struct belay *belay, const char *lockspace, const char *name
 	return open_run(belay, &m, -1, owner, ret_handle);
 }
 
+/* belayd releases at a CLOSE what the handle's messages have asked for; the rest it has to be told. */
+static int unlock_lent(struct belay_handle *handle, const struct belay_range *all)
+{
+	struct client_message m = handle_message(handle, CLIENT_UNLOCK, BELAY_MODE_SH, all);
+	int r;
+
+	if (!atomic_load_explicit(&handle->lent, memory_order_relaxed))
+		return 0;
+	r = loan_yield(handle->belay, handle->resource, all);
+	return r < 0 ? r : send_later(handle->belay, &m);
+}
+
 /* It was its last use, so nobody is in its loans. */
 static void close_run(struct belay_handle *handle)
 {
@@ -163,7 +175,9 @@ static void close_run(struct belay_handle *handle)
 	if (r < 0)
 		return;
 	m.number = call.number;
-	r = loan_yield(belay, handle->resource, &all);
+	r = unlock_lent(handle, &all);
+	if (r == 0)
+		r = loan_yield(belay, handle->resource, &all);
 	if (r == 0)
 		r = send_message(belay, &m);
 	if (r == 0)

@@ -14,6 +14,7 @@ struct belay_handle {
 	enum belay_kind kind;
 	/* Bit per belay_mode that belayd would grant: known from the descriptor, or since it did. */
 	_Atomic uint8_t modes;
+	_Atomic bool lent;		/* something was locked through it of which belayd was not told */
 };
 
 /* That is what belayd calls these; 0, -EPERM (forked), or -EINVAL. */
@@ -48,9 +49,14 @@ struct client_message handle_message(const struct belay_handle *handle, enum cli
 static inline int handle_lock(struct belay_handle *handle, enum belay_mode mode,
 			      const struct belay_range *range, uint64_t *ret_token)
 {
+	int r;
+
 	if (!(atomic_load_explicit(&handle->modes, memory_order_relaxed) & 1u << mode))
 		return -ESTALE;
-	return loan_lock(handle->resource, handle->owner, mode, range, ret_token);
+	r = loan_lock(handle->resource, handle->owner, mode, range, ret_token);
+	if (r == 0 && !atomic_load_explicit(&handle->lent, memory_order_relaxed))
+		atomic_store_explicit(&handle->lent, true, memory_order_relaxed);
+	return r;
 }
 
 /* And its kind, as callers call it. */

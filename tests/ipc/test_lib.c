@@ -195,6 +195,27 @@ static void test_owners(struct belay *belay)
 	belay_handle_close(f2);
 }
 
+/* What was locked without asking is released as well when its handle is closed. */
+static void test_close_lent(const struct belayd *daemon, struct belay *belay)
+{
+	struct belay_handle *process = NULL, *ofd = NULL;
+	int fd = open_file(daemon, "lent", O_RDWR), i;
+
+	ok_int(belay_open_fd(belay, fd, BELAY_OWNER_HANDLE, &ofd), 0, "a file");
+	/* After so many locks nobody has to be asked any more. */
+	for (i = 0; i < 64; i++)
+		if (belay_trylock(ofd, BELAY_EXCLUSIVE, 0, 0, NULL) < 0 || belay_unlock(ofd, 0, 0) < 0)
+			break;
+	ok_int(i, 64, "locked often");
+	ok_int(belay_open_fd(belay, fd, BELAY_OWNER_PROCESS, &process), 0, "once more");
+	ok_int(belay_trylock(process, BELAY_EXCLUSIVE, 10, 5, NULL), 0, "the process locks");
+	ok_int(belay_trylock(ofd, BELAY_EXCLUSIVE, 12, 1, NULL), -EAGAIN, "the other handle meets it");
+	belay_handle_close(process);
+	ok_int(belay_trylock(ofd, BELAY_EXCLUSIVE, 0, 0, NULL), 0, "closed, it is in nobody's way");
+	belay_handle_close(ofd);
+	close(fd);
+}
+
 /* ---- waiting ---- */
 
 struct waiter {
@@ -613,6 +634,7 @@ int main(void)
 	test_open_name(&daemon, belay);
 	test_ranges(belay);
 	test_owners(belay);
+	test_close_lent(&daemon, belay);
 	test_timed(belay);
 	test_deadlock(&daemon, belay);
 	test_started(belay);
