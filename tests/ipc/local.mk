@@ -13,6 +13,11 @@ check_PROGRAMS += tests/ipc/test_lib
 TESTS += tests/ipc/test_lib
 tests_ipc_test_lib_LDADD = tests/ipc/libipc.a lib/libbelay.la -lpthread
 
+# The same, many at once.
+check_PROGRAMS += tests/ipc/test_exclusion
+TESTS += tests/ipc/test_exclusion
+tests_ipc_test_exclusion_LDADD = tests/ipc/libipc.a lib/libbelay.la wire/libbelaywire.a -lpthread
+
 # The real belayd, standalone, and clients that speak the protocol by hand.
 check_LIBRARIES += tests/ipc/libipc.a
 tests_ipc_libipc_a_SOURCES = tests/ipc/belayd.c tests/ipc/belayd.h tests/ipc/raw.c tests/ipc/raw.h
