@@ -112,7 +112,8 @@ static void make_core(struct engine *e)
 	const struct belay_core_config config = {
 		.self = 1, .incarnation = 1, .node_count = 1, .node = { 1 },
 		.limits = { .resources_max = 16, .locks_max = 16, .waiters_max = 16, .locks_per_owner_max = 16 },
-		.requests_max = 16, .idle_us = 1000000, .claim_streak = 32, .share_streak = 64, .lend_after = 4, .token_base = 1,
+		.requests_max = 16, .idle_us = 1000000, .claim_streak = 32, .share_streak = 64,
+		.lend_after = 4, .token_base = 1,
 	};
 	size_t size = (belay_core_size(&config) + 63) & ~(size_t)63;
 

@@ -290,7 +290,8 @@ static void test_lend(struct engine *e)
 	ok_str(fake_engine_events(e), "", "within the step the core is told nothing");
 	loan_feed(e->server);
 	ok_str(fake_engine_events(e), "loan held 7 [0-99] EX owner 0 posix\n"
-	       "loan held 7 [100-199] SH owner 0 posix\nloan back 7 used [100-199] SH token 1001", "then what was held");
+	       "loan held 7 [100-199] SH owner 0 posix\n"
+	       "loan back 7 used [100-199] SH token 1001", "then what was held");
 	ok_uint(e->server->stats.loans, 0, "no loan is out");
 	ok_uint(e->server->stats.loans_recalled, 1, "one was recalled");
 	ok_uint(histogram_total(&e->server->stats.recall_us), 1, "and the time of it noted");
