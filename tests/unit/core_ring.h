@@ -11,8 +11,8 @@
 
 #define RING_NODES 5
 #define RING_REPLIES 4096
-#define RING_LOANS 64
-#define RING_HELD 1024
+#define RING_LOANS 4096
+#define RING_HELD 64
 
 struct ring;
 
