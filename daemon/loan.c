@@ -269,11 +269,11 @@ static void fail(struct server *s, struct client *c, int error, const char *reas
 			       reason);
 		client_fail(s, c, &s->broken_limit, -EPROTO, text);
 	} else {
-		client_fail(s, c, &s->broken_limit, error, "there is no memory for what is lent to it");
+		client_fail(s, c, &s->broken_limit, error, "belayd has no room for what it locked by itself");
 	}
 }
 
-static void feed_held(struct server *s, const struct loan *loan, const struct slot_entry *held)
+static int feed_held(struct server *s, const struct loan *loan, const struct slot_entry *held)
 {
 	struct handle *h = handles_find(&loan->client->handles, held->handle);
 	enum belay_kind kind = held->handle == 0 ? BELAY_KIND_POSIX :
@@ -292,26 +292,37 @@ static void feed_held(struct server *s, const struct loan *loan, const struct sl
 	/* So that closing the handle releases it. */
 	if (h)
 		h->kinds |= (uint8_t)(1u << kind);
-	(void)engine_step(s->engine, &ev);
+	return engine_step(s->engine, &ev);
+}
+
+/* All that the loan held. The core cannot refuse it, unless it lent what it should not have. */
+static int feed_all(struct server *s, struct loan *loan)
+{
+	struct slot_cursor cursor = { 0 };
+	const struct slot_entry *held;
+	int r = 0;
+
+	while (r == 0 && (held = slot_ranges_next(&s->loans.set, &cursor)))
+		r = feed_held(s, loan, held);
+	/* belayd ends: then there is nobody left to tell. */
+	return r == -ESHUTDOWN ? 0 : r;
 }
 
 static void feed(struct server *s, struct loan *loan)
 {
 	struct belay_event ev = { .type = BELAY_EVENT_LOAN_BACK, .loan.loan = loan->number };
-	struct slot_cursor cursor = { 0 };
-	const struct slot_entry *held;
 	struct slot_report report;
 	const char *reason;
 	int r = read_loan(s, loan, &report, &reason);
 
 	loan->state = LOAN_OVER;
 	s->stats.loans--;
+	if (r == 0)
+		r = feed_all(s, loan);
 	if (r < 0) {
 		fail(s, loan->client, r, reason);
 		return;
 	}
-	while ((held = slot_ranges_next(&s->loans.set, &cursor)))
-		feed_held(s, loan, held);
 	ev.loan.range = report.range;
 	ev.loan.used = report.used;
 	ev.loan.used_ex = report.used_ex;

@@ -31,7 +31,7 @@ int engine_step(struct engine *e, struct belay_event *event)
 	if (e->core)
 		e->core(e, event);
 	server_on_stepped(e->server);
-	return 0;
+	return e->has_no_room && event->type == BELAY_EVENT_LOAN_HELD ? -ENOLCK : 0;
 }
 
 int engine_unlock(struct engine *e, struct belay_event *event, bool follows)

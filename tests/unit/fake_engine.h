@@ -29,6 +29,7 @@ struct engine {
 	bool turn_due;
 	void *memory;
 	struct belay_core *still;
+	bool has_no_room;		/* for what a loan held */
 	const void *watched;		/* the test's own, for core() */
 };
 

@@ -637,6 +637,20 @@ static void test_rubbish(struct engine *e)
 	go(e, &good);
 }
 
+static void test_no_room(struct engine *e)
+{
+	struct borrower b;
+
+	borrow(e, &b);
+	e->has_no_room = true;
+	recall(e, &b.end, LOAN);
+	loan_feed(e->server);
+	e->has_no_room = false;
+	ok(closed(e, &b.end, "no room"), "whose locks the core cannot take is told that it has none");
+	ok(!strstr(fake_engine_events(e), "loan back"), "and the core does not take the rest for all");
+	go(e, &b);
+}
+
 /* ---- cells ---- */
 
 static void test_cells(struct engine *e)
@@ -703,6 +717,7 @@ int main(void)
 	test_lost(&e);
 	test_death(&e);
 	test_rubbish(&e);
+	test_no_room(&e);
 	test_cells(&e);
 	ok_uint(e.server->stats.clients, 0, "all clients have gone");
 	fake_engine_done(&e);
