@@ -150,6 +150,8 @@ int call_answer(struct belay *belay, struct call *call, const struct client_mess
 			return 0;
 	}
 	call->answer = *m;
+	if (call->modes && m->result == 0)
+		atomic_fetch_or_explicit(call->modes, (uint8_t)(1u << call->mode), memory_order_relaxed);
 	if (m->type == CLIENT_RESULT && m->slot != 0 && share_adopt(belay, call->resource, m) < 0)
 		return -EBADMSG;
 	call_finish(belay, call, m->result);

@@ -42,6 +42,8 @@ int belay_lock_start(struct belay_handle *handle, enum belay_lock_mode mode, uin
 		return -ENOMEM;
 	call->async = true;
 	call->resource = handle->resource;
+	call->modes = &handle->modes;
+	call->mode = handle_mode(mode);
 
 	enter(belay);
 	r = call_open(belay, call, CLIENT_RESULT);

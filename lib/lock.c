@@ -32,9 +32,11 @@ static int ask(struct belay_handle *handle, struct client_message *m, enum clien
 	       const struct timespec *deadline, struct client_message *ret_answer)
 {
 	struct belay *belay = handle->belay;
-	struct call call = { .resource = handle->resource };
+	struct call call = { .resource = handle->resource, .mode = m->mode };
 	int r;
 
+	if (m->type == CLIENT_LOCK)
+		call.modes = &handle->modes;
 	enter(belay);
 	share_cell_open(belay, &call);
 	r = call.cell == 0 && call_nested(belay) ? -EDEADLK : call_open(belay, &call, want);
@@ -66,7 +68,6 @@ static __attribute__((noinline)) int lock_by_asking(struct belay_handle *handle,
 	r = ask(handle, &m, CLIENT_RESULT, deadline, &answer);
 	if (r < 0)
 		return r;
-	atomic_fetch_or_explicit(&handle->modes, (uint8_t)(1u << mode), memory_order_relaxed);
 	if (ret_token)
 		*ret_token = answer.token;
 	return 0;

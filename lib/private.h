@@ -43,6 +43,8 @@ struct call {
 	enum client_type want;		/* type of its answer */
 	uint32_t cell;			/* where it comes; 0: by the socket */
 	struct resource *resource;	/* LOCK: what it may bring a loan of */
+	_Atomic uint8_t *modes;		/* LOCK: the handle's, ... */
+	enum belay_mode mode;		/* ... and what to add there once it is granted */
 	bool async;
 	_Atomic uint32_t state;		/* enum call_state, a futex */
 	int result;			/* once done */

@@ -82,8 +82,17 @@ tests_unit_test_status_text_SOURCES = tests/unit/test_status_text.c tools/json.c
 tests_unit_test_status_text_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_status_text_LDADD = $(JSONC_LIBS)
 
-slot_tests = tests/unit/test_slot_commit tests/unit/test_slot_ranges
+slot_tests = tests/unit/test_slot_commit tests/unit/test_slot_litmus tests/unit/test_slot_ranges
 check_PROGRAMS += $(slot_tests)
 TESTS += $(slot_tests)
 tests_unit_test_slot_commit_LDADD = slot/libbelayslot.a
+tests_unit_test_slot_litmus_CFLAGS = $(AM_CFLAGS) -pthread
+tests_unit_test_slot_litmus_LDADD = slot/libbelayslot.a
 tests_unit_test_slot_ranges_LDADD = slot/libbelayslot.a
+
+check_PROGRAMS += tests/unit/test_lib_loan
+TESTS += tests/unit/test_lib_loan
+tests_unit_test_lib_loan_SOURCES = tests/unit/test_lib_loan.c \
+	tests/unit/fake_belayd.c tests/unit/fake_belayd.h tests/ipc/peer.h
+tests_unit_test_lib_loan_CFLAGS = $(AM_CFLAGS) -pthread
+tests_unit_test_lib_loan_LDADD = lib/libbelay.la slot/libbelayslot.a wire/libbelaywire.a
