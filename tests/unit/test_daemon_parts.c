@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -429,6 +430,60 @@ static void test_replies(void)
 	ok(put > 10000, "%u of them", put);
 }
 
+/* A descriptor goes with the packet that has its message, however many are before it. */
+static void test_passing(void)
+{
+	char filler[30000];
+	const struct client_message text = {
+		.type = CLIENT_TEXT, .number = 1, .text = filler, .text_size = sizeof(filler),
+	};
+	const struct client_message with = { .type = CLIENT_RESULT, .number = 77 };
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	char buf[CLIENT_PACKET_MAX];
+	struct replies r = { 0 };
+	unsigned packets = 0, came_with = 0, place = 0;
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		bail_out("no socket pair");
+	memset(filler, 'x', sizeof(filler));
+	for (unsigned i = 0; i < 5; i++)
+		(void)replies_put(&r, &text);
+	ok_int(replies_put_descriptor(&r, &with, STDIN_FILENO), 0, "a descriptor is put behind five long answers");
+	(void)replies_put(&r, &text);
+	while (replies_pending(&r) > 0 && packets < 10) {
+		struct iovec iov = { .iov_base = buf, .iov_len = sizeof(buf) };
+		struct msghdr msg = {
+			.msg_iov = &iov, .msg_iovlen = 1,
+			.msg_control = control, .msg_controllen = sizeof(control),
+		};
+		struct client_message m;
+		ssize_t size;
+		size_t at = 0;
+
+		(void)replies_send(&r, fds[0]);
+		while ((size = recvmsg(fds[1], &msg, MSG_CMSG_CLOEXEC)) > 0) {
+			const struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+			int fd = -1;
+
+			packets++;
+			if (c) {
+				came_with = packets;
+				memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+				close(fd);
+			}
+			for (at = 0; client_get(buf, (size_t)size, &at, &m) == 1;)
+				place = m.number == 77 ? packets : place;
+			msg.msg_controllen = sizeof(control);
+		}
+	}
+	ok(packets > 2 && place > 0, "all came, in %u packets", packets);
+	ok_uint(came_with, place, "it comes with its own answer");
+	replies_done(&r);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void test_limit(void)
 {
 	struct limit limit = { 0 };
@@ -456,6 +511,7 @@ int main(void)
 	test_mounts();
 	test_descriptors();
 	test_replies();
+	test_passing();
 	test_limit();
 	test_container();
 	return done_testing();
