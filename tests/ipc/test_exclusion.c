@@ -230,6 +230,38 @@ static void check_loans(const struct belayd *d)
 	raw_close(&r);
 }
 
+/* Who asks nobody learns of the end of belayd all the same, at the next call. */
+static void test_belayd_killed(void)
+{
+	struct belay *belay;
+	struct belay_handle *handle;
+	struct belayd d;
+	struct raw r;
+	char *status;
+	int failed = 0;
+
+	belayd_start(&d, NULL);
+	if (belay_connect(&belay, d.socket) < 0 ||
+	    belay_open_name(belay, NULL, "alone", BELAY_OWNER_PROCESS, &handle) < 0)
+		bail_out("no connection");
+	for (unsigned i = 0; i < 100; i++) {
+		failed += belay_trylock(handle, BELAY_EXCLUSIVE, i, 1, NULL) < 0;
+		failed += belay_unlock(handle, i, 1) < 0;
+	}
+	ok_int(failed, 0, "a client locks");
+	raw_open(&r, d.socket);
+	ok_int(raw_command(&r, "status", &status), 0, "status");
+	ok_uint(counter(status, "\"loans\":{\"now\":"), 1, "and has a loan by now");
+	free(status);
+	raw_close(&r);
+	kill(d.pid, SIGKILL);
+	ok_int(belayd_wait(&d), 256 + SIGKILL, "belayd is killed");
+	ok_int(belay_trylock(handle, BELAY_EXCLUSIVE, 1, 1, NULL), -EIO, "its next call tells");
+	belay_handle_close(handle);
+	belay_disconnect(belay);
+	belayd_remove(&d);
+}
+
 int main(void)
 {
 	struct fight *f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -258,5 +290,6 @@ int main(void)
 	ok_int(belayd_stop(&d), 0, "belayd leaves with nothing held");
 	belayd_remove(&d);
 	munmap(f, sizeof(*f));
+	test_belayd_killed();
 	return done_testing();
 }
