@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -487,6 +488,41 @@ static void on_lock(struct turn *t, const struct client_message *m)
 		refuse(t, m, r);
 }
 
+/* False: it cannot wait, or nobody else could have sent anything. */
+static bool wait_for_others(struct turn *t, const struct client_message *m)
+{
+	struct server *s = t->s;
+
+	if ((m->type == CLIENT_LOCK && m->wait) || s->stats.clients < 2)
+		return false;
+	if (s->later_count == s->later_size) {
+		uint32_t size = s->later_size ? 2 * s->later_size : 16;
+		struct later *later = realloc(s->later, size * sizeof(*later));
+
+		if (!later)
+			return false;
+		s->later = later;
+		s->later_size = size;
+	}
+	s->later[s->later_count++] = (struct later){ .client = t->c->id, .m = *m };
+	return true;
+}
+
+void request_run_later(struct server *s, uint32_t count)
+{
+	uint32_t i;
+
+	assert(count <= s->later_count);
+	for (i = 0; i < count; i++) {
+		struct turn t = { .s = s, .c = server_find(s, s->later[i].client), .fd = -1 };
+
+		if (t.c && !t.c->dead)
+			on_lock(&t, &s->later[i].m);
+	}
+	s->later_count -= count;
+	memmove(s->later, s->later + count, s->later_count * sizeof(*s->later));
+}
+
 static void on_unlock(struct turn *t, const struct client_message *m)
 {
 	struct handle *h = handles_find(&t->c->handles, m->handle);
@@ -604,7 +640,8 @@ static void on_message(struct turn *t, const struct client_message *m)
 		break;
 	case CLIENT_LOCK:
 	case CLIENT_TEST:
-		on_lock(t, m);
+		if (!wait_for_others(t, m))
+			on_lock(t, m);
 		break;
 	case CLIENT_UNLOCK:
 		on_unlock(t, m);

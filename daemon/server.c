@@ -20,6 +20,7 @@
 
 /* Sources served in one turn. */
 #define READY_MAX 256
+#define HEARD_MAX 512		/* packets; the kernel keeps fewer for a socket, unless told otherwise */
 #define ACCEPTS_MAX 64
 /* Times of recalls are of the last one to two of these. */
 #define ROTATE_US 10000000u
@@ -347,18 +348,18 @@ static int receive(struct server *s, struct client *c, struct packet *ret_packet
 	return 1;
 }
 
-/* One packet a turn, so that no client keeps the others waiting. */
-static void on_readable(struct server *s, struct client *c)
+/* False: there is none, or no more should be read. */
+static bool read_packet(struct server *s, struct client *c)
 {
 	struct packet packet;
 	int r = receive(s, c, &packet);
 
 	if (r == 0)
-		return;
+		return false;
 	if (r < 0) {
 		s->stats.gone++;
 		client_drop(s, c);
-		return;
+		return false;
 	}
 	s->stats.packets++;
 	if (packet.truncated) {
@@ -375,13 +376,26 @@ static void on_readable(struct server *s, struct client *c)
 	for (size_t i = 0; i < packet.fd_count; i++)
 		descriptor_close(s->closer, &s->identities.mounts, c->peer.pid, packet.fds[i]);
 	if (c->dead || !engine_pressed(s->engine))
-		return;
+		return !c->dead;
 	/* What this client causes cannot leave fast enough: read it later. */
 	if (!c->held_back) {
 		c->held_back = true;
 		TAILQ_INSERT_TAIL(&s->held_back, c, held_back_link);
 		set_events(s, c);
 	}
+	return false;
+}
+
+/*
+ * One packet a turn, so that no client keeps the others waiting; but all that a
+ * socket holds if others wait for just that.
+ */
+static void on_readable(struct server *s, struct client *c)
+{
+	unsigned most = s->hearing ? HEARD_MAX : 1;
+
+	while (most > 0 && read_packet(s, c))
+		most--;
 }
 
 static void on_client(struct server *s, struct client *c, uint32_t events)
@@ -436,17 +450,46 @@ static bool linger(struct server *s)
 	return ppoll(&clients, 1, &left, NULL) == 1;
 }
 
-static int32_t on_ready(int32_t fd, int32_t revents, void *data)
+/* What has come, and then the requests for which that had to be known. */
+static void serve_pass(struct server *s)
+{
+	uint32_t due = s->later_count;
+
+	s->hearing = due > 0;
+	serve(s);
+	request_run_later(s, due);
+}
+
+static void take_turn(struct server *s);
+
+static void on_later(void *data)
 {
 	struct server *s = data;
 
+	s->later_job = false;
+	take_turn(s);
+}
+
+static void take_turn(struct server *s)
+{
+	bool again = false;
+
+	engine_turn_begin(s->engine);
+	do {
+		serve_pass(s);
+		again = !again && s->later_count > 0;
+	} while (again || (s->later_count == 0 && linger(s)));
+	engine_turn_end(s->engine);
+	/* Others than clients have their turn before those that came last. */
+	if (s->later_count > 0 && !s->later_job)
+		s->later_job = qb_loop_job_add(s->loop, QB_LOOP_HIGH, s, on_later) == 0;
+}
+
+static int32_t on_ready(int32_t fd, int32_t revents, void *data)
+{
 	(void)fd;
 	(void)revents;
-	engine_turn_begin(s->engine);
-	do
-		serve(s);
-	while (linger(s));
-	engine_turn_end(s->engine);
+	take_turn(data);
 	return 0;
 }
 
@@ -673,6 +716,8 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 	}
 	if (s->engine)
 		(void)qb_loop_poll_del(s->loop, s->epoll_fd);
+	if (s->later_job)
+		(void)qb_loop_job_del(s->loop, QB_LOOP_HIGH, s, on_later);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	if (s->spare_fd >= 0)
@@ -685,6 +730,7 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 	free(s->slot);
 	free(s->next_id);
 	free(s->free_slot);
+	free(s->later);
 	free(s);
 }
 

@@ -59,6 +59,17 @@ struct client {
 };
 TAILQ_HEAD(client_list, client);
 
+/*
+ * A request that would be refused if somebody were in the way. Packets of
+ * different clients do not come in the order in which they were sent, and who asks
+ * after another has unlocked must not meet that lock: it waits until all that was
+ * sent before it has been read.
+ */
+struct later {
+	uint32_t client;
+	struct client_message m;
+};
+
 /* A fence-ack whose FENCED is on its way through the order. */
 struct fence_wait {
 	uint32_t client, number, node;
@@ -81,6 +92,10 @@ struct server {
 	uint32_t *free_slot;		/* ring, so that ids return late */
 	uint32_t slot_count, free_first, free_count;
 	struct client_list all, flush, closing, held_back, dead;
+	struct later *later;
+	uint32_t later_count, later_size;
+	bool later_job;			/* qb has a job to go on with them */
+	bool hearing;			/* what is read now is what they wait for */
 
 	bool leaving;
 	bool ending, clean;		/* in server_free(), and with nothing held */
@@ -121,6 +136,8 @@ void client_drop(struct server *s, struct client *c);
 /* request.c: act upon a packet. fds[fd_count] came with it and stay the caller's. */
 void request_packet(struct server *s, struct client *c, const void *buf, size_t size,
 		    const int *fds, size_t fd_count);
+/* Act upon the first @count of those that wait in s->later. */
+void request_run_later(struct server *s, uint32_t count);
 /* A handle whose requests were withdrawn may be closed now. */
 void request_finish_closing(struct server *s, struct client *c);
 /* Withdraw all requests of a client. */

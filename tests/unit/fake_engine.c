@@ -212,6 +212,8 @@ void peer_end_say_all(struct engine *e, struct peer_end *p, const struct client_
 		if (client_put(buf, sizeof(buf), &size, &m[i]) < 0)
 			bail_out("a message of the test does not fit");
 	request_packet(e->server, c, buf, size, NULL, 0);
+	/* Nobody else has said anything. */
+	request_run_later(e->server, e->server->later_count);
 	server_on_turn_end(e->server);
 }
 
