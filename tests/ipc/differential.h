@@ -8,6 +8,9 @@
  * time: who has done the steps that are his in a row wakes whose step is next.
  * Every step is done by the kernel, on a file, and by belayd, on the same
  * file; both answers stand on the board, and the test compares them.
+ *
+ * There are many files, in turns: belayd lends a file to who is alone with it,
+ * and not at once when others have just been there.
  */
 #ifndef BELAY_TESTS_IPC_DIFFERENTIAL_H
 #define BELAY_TESTS_IPC_DIFFERENTIAL_H
@@ -26,6 +29,7 @@ enum who { WHO_PROCESS, WHO_OFD, WHO_OFD_2, WHO_FLOCK, WHO_FLOCK_2, WHO_COUNT };
 #define UNITS 64u
 #define LAST_UNIT (UNITS - 1u)
 #define BASE 1000u
+#define FILES 64u
 #define CHUNK 8192u		/* steps of one plan */
 
 enum kind {
@@ -49,7 +53,7 @@ enum lie {
 };
 
 struct step {
-	uint8_t worker, who, kind;
+	uint8_t worker, who, kind, file;
 	bool exclusive;
 	uint8_t first, last;	/* units, both included */
 	uint8_t lie;
@@ -78,7 +82,7 @@ struct board {
 	struct outcome outcome[CHUNK];
 };
 
-/* ---- differential_model.c: what locks are, in a few lines ---- */
+/* ---- differential_model.c: what locks of one file are, in a few lines ---- */
 
 struct model {
 	uint64_t shared[OWNERS], exclusive[OWNERS];	/* a bit for each unit */
@@ -105,7 +109,10 @@ static inline bool is_flock(unsigned who)
 uint64_t model_conflicts(const struct model *model, const struct step *step);
 /* What the step must answer; and it is done. */
 int model_do(struct model *model, const struct step *step);
-/* May this lock be said to be in the way of that step? @pid is the workers'. */
+/*
+ * May this lock be said to be in the way of that step? @pid is the workers'. It may be a
+ * part of what the holder has: what is lent to a process ends somewhere.
+ */
 bool model_has(const struct model *model, const struct step *step, const struct answer *holder,
 	       const pid_t *pid);
 /* A grant's token: larger than of all grants before that conflict with it? It is noted. */
@@ -115,8 +122,9 @@ bool model_token(struct model *model, const struct step *step, uint64_t token);
 
 struct plan {
 	uint64_t random;
-	struct model model;	/* as it will be after the steps so far */
+	struct model model[FILES];	/* as they will be after the steps so far */
 	unsigned phase, left;	/* its kind, and how many steps more */
+	unsigned file;		/* where */
 	unsigned worker, run;	/* who is on, for so many steps more */
 	enum lie lie;		/* now and then, in steps where it matters */
 };
@@ -127,10 +135,12 @@ const char *plan_kind(enum kind kind);
 
 /* ---- differential_work.c ---- */
 
+/* The path of a file, in a buffer of PATH_MAX bytes. */
+void file_path(char *path, const char *directory, unsigned file);
 /* A worker process: it never returns. */
-_Noreturn void work(struct board *board, unsigned worker, const char *socket, const char *file);
+_Noreturn void work(struct board *board, unsigned worker, const char *socket, const char *directory);
 /* One more client, which disturbs: it asks for locks at any moment, and changes no answer. */
-_Noreturn void intrude(struct board *board, const char *socket, const char *file, uint64_t random);
+_Noreturn void intrude(struct board *board, const char *socket, const char *directory, uint64_t random);
 
 /* Let the next one on, from step @at: its worker, or at the end the test. */
 void board_pass(struct board *board, uint32_t at);

@@ -73,30 +73,23 @@ static bool holder_units(const struct answer *holder, unsigned *first, unsigned 
 	return true;
 }
 
-/* Has it got exactly that, neither more on the left nor on the right? */
-static bool is_run(uint64_t held, unsigned first, unsigned last)
-{
-	uint64_t range = units(first, last);
-
-	return (held & range) == range && (first == 0 || !(held >> (first - 1) & 1)) &&
-	       (last == LAST_UNIT || !(held >> (last + 1) & 1));
-}
-
 bool model_has(const struct model *model, const struct step *step, const struct answer *holder,
 	       const pid_t *pid)
 {
 	unsigned i, first, last, self = owner_of(step);
+	uint64_t range;
 
 	if (!holder_units(holder, &first, &last) || (!holder->exclusive && !step->exclusive) ||
 	    !(units(first, last) & units(step->first, step->last)))
 		return false;
+	range = units(first, last);
 	for (i = 0; i < OWNERS; i++) {
 		bool ofd = i % WHO_COUNT != WHO_PROCESS;
 
 		/* The kernel does not say whose an open file description is. */
 		if (i != self && !is_flock(i % WHO_COUNT) &&
 		    (holder->pid == pid[i / WHO_COUNT] || (ofd && holder->pid == -1)) &&
-		    is_run((holder->exclusive ? model->exclusive : model->shared)[i], first, last))
+		    ((holder->exclusive ? model->exclusive : model->shared)[i] & range) == range)
 			return true;
 	}
 	return false;

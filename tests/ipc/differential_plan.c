@@ -34,12 +34,11 @@ static void next_phase(struct plan *plan)
 	plan->left = 1 + random_below(&plan->random, steps[plan->phase]);
 	plan->run = plan->phase == PHASE_ALONE ? plan->left : 0;
 	plan->worker = random_below(&plan->random, WORKERS);
+	plan->file = (plan->file + 1) % FILES;
 }
 
 static void next_worker(struct plan *plan)
 {
-	if (plan->left == 0)
-		next_phase(plan);
 	if (plan->run == 0) {
 		plan->worker = random_below(&plan->random, WORKERS);
 		plan->run = 1 + random_below(&plan->random, plan->phase == PHASE_MIXED ? 4 : 40);
@@ -90,7 +89,7 @@ static uint8_t pick_kind(struct plan *plan)
 	       of_100 < 997 ? KIND_GET : KIND_REOPEN;
 }
 
-/* Not in each step, or what a lie does would hide what the next one does. */
+/* Not in each step, or what a lie does would hide what the next one does; waits are few. */
 static enum lie pick_lie(struct plan *plan, enum kind kind)
 {
 	static const bool matters[][KIND_COUNT] = {
@@ -101,14 +100,14 @@ static enum lie pick_lie(struct plan *plan, enum kind kind)
 		[LIE_EARLY] = { [KIND_WAIT] = true },
 	};
 
-	return matters[plan->lie][kind] && one_in(plan, 16) ? plan->lie : LIE_NONE;
+	return matters[plan->lie][kind] && (kind == KIND_WAIT || one_in(plan, 16)) ? plan->lie : LIE_NONE;
 }
 
 static void add(struct plan *plan, struct board *board, const struct step *step)
 {
 	struct step *added = &board->step[board->steps++];
 
-	(void)model_do(&plan->model, step);
+	(void)model_do(&plan->model[step->file], step);
 	*added = *step;
 	added->lie = (uint8_t)pick_lie(plan, (enum kind)step->kind);
 }
@@ -136,7 +135,7 @@ static void add_lock(struct plan *plan, struct board *board, struct step *step, 
 	/* Who has told belayd a lie may have to wait where nobody should. */
 	if (plan->lie == LIE_RANGE)
 		step->kind = KIND_TRY;
-	if (plan->lie == LIE_RANGE || !model_conflicts(&plan->model, step)) {
+	if (plan->lie == LIE_RANGE || !model_conflicts(&plan->model[step->file], step)) {
 		add(plan, board, step);
 		return;
 	}
@@ -154,13 +153,35 @@ static void add_lock(struct plan *plan, struct board *board, struct step *step, 
 	add(plan, board, step);
 }
 
+/* What others have left behind is in the way of who shall be alone. */
+static void clear(struct plan *plan, struct board *board)
+{
+	unsigned i;
+
+	for (i = 0; i < OWNERS; i++) {
+		struct step unlock = {
+			.worker = (uint8_t)(i / WHO_COUNT), .who = (uint8_t)(i % WHO_COUNT),
+			.kind = KIND_UNLOCK, .file = (uint8_t)plan->file, .last = LAST_UNIT,
+		};
+
+		if (plan->phase != PHASE_ALONE || unlock.worker != plan->worker)
+			add(plan, board, &unlock);
+	}
+}
+
 uint32_t plan_make(struct plan *plan, struct board *board, uint32_t most)
 {
 	board->steps = 0;
 	while (board->steps < most) {
 		struct step step = { 0 };
 
+		if (plan->left == 0) {
+			next_phase(plan);
+			if (plan->phase != PHASE_MIXED && board->steps + OWNERS < most)
+				clear(plan, board);
+		}
 		next_worker(plan);
+		step.file = (uint8_t)plan->file;
 		step.worker = (uint8_t)plan->worker;
 		step.who = (uint8_t)pick_who(plan);
 		step.kind = pick_kind(plan);

@@ -42,11 +42,13 @@ bool board_wait(struct board *board, unsigned who, int timeout_ms)
 
 struct worker {
 	struct board *board;
-	const char *file;
+	const char *directory;
 	struct belay *belay;
-	int fd[WHO_COUNT];
-	struct belay_handle *handle[WHO_COUNT];
-	enum flocked { FREE, SHARED, EXCLUSIVE } flocked[WHO_COUNT];	/* by flock(), through belay */
+	struct both {
+		int fd;
+		struct belay_handle *handle;
+		enum flocked { FREE, SHARED, EXCLUSIVE } flocked;	/* by flock(), through belay */
+	} both[FILES][WHO_COUNT];
 };
 
 static _Noreturn void die(const char *what, int error)
@@ -56,19 +58,27 @@ static _Noreturn void die(const char *what, int error)
 	_exit(1);
 }
 
-static void open_both(struct worker *w, unsigned who)
+void file_path(char *path, const char *directory, unsigned file)
+{
+	snprintf(path, PATH_MAX, "%s/%u", directory, file);
+}
+
+static void open_both(struct worker *w, unsigned file, unsigned who)
 {
 	static const enum belay_lock_owner owner[WHO_COUNT] = {
 		[WHO_PROCESS] = BELAY_OWNER_PROCESS, [WHO_OFD] = BELAY_OWNER_HANDLE,
 		[WHO_OFD_2] = BELAY_OWNER_HANDLE, [WHO_FLOCK] = BELAY_OWNER_FLOCK,
 		[WHO_FLOCK_2] = BELAY_OWNER_FLOCK,
 	};
+	struct both *both = &w->both[file][who];
+	char path[PATH_MAX];
 	int r;
 
-	w->fd[who] = open(w->file, O_RDWR | O_CLOEXEC);
-	if (w->fd[who] < 0)
-		die(w->file, errno);
-	r = belay_open_fd(w->belay, w->fd[who], owner[who], &w->handle[who]);
+	file_path(path, w->directory, file);
+	*both = (struct both){ .fd = open(path, O_RDWR | O_CLOEXEC) };
+	if (both->fd < 0)
+		die(path, errno);
+	r = belay_open_fd(w->belay, both->fd, owner[who], &both->handle);
 	if (r < 0)
 		die("belay_open_fd", -r);
 }
@@ -119,7 +129,7 @@ static int by_fcntl(int fd, const struct step *step, struct answer *ret)
 
 static void by_kernel(struct worker *w, const struct step *step, struct answer *ret)
 {
-	int fd = w->fd[step->who];
+	int fd = w->both[step->file][step->who].fd;
 
 	ret->result = is_flock(step->who) ? by_flock(fd, step) : by_fcntl(fd, step, ret);
 }
@@ -129,19 +139,19 @@ static void by_kernel(struct worker *w, const struct step *step, struct answer *
  * of libbelay has to do so as well, or two that hold it shared and both want it
  * exclusively would wait for ever.
  */
-static int before_flock(struct worker *w, const struct step *step, bool exclusive)
+static int before_flock(struct both *both, const struct step *step, bool exclusive)
 {
-	enum flocked *had = &w->flocked[step->who];
-	bool converts = step->kind != KIND_UNLOCK && *had == (exclusive ? SHARED : EXCLUSIVE);
+	bool converts = step->kind != KIND_UNLOCK && both->flocked == (exclusive ? SHARED : EXCLUSIVE);
 
 	if (step->kind == KIND_UNLOCK || converts)
-		*had = FREE;
-	return converts ? belay_unlock(w->handle[step->who], 0, 0) : 0;
+		both->flocked = FREE;
+	return converts ? belay_unlock(both->handle, 0, 0) : 0;
 }
 
 static void by_belay(struct worker *w, const struct step *step, struct outcome *ret)
 {
-	struct belay_handle *handle = w->handle[step->who];
+	struct both *both = &w->both[step->file][step->who];
+	struct belay_handle *handle = both->handle;
 	bool ranges = !is_flock(step->who), lie = step->lie == LIE_RANGE;
 	bool exclusive = step->exclusive ^ (lie && !ranges);
 	uint64_t start = ranges ? start_of(step) + lie : 0;
@@ -149,7 +159,7 @@ static void by_belay(struct worker *w, const struct step *step, struct outcome *
 	enum belay_lock_mode mode = exclusive ? BELAY_EXCLUSIVE : BELAY_SHARED;
 	struct belay_lock_holder holder = { 0 };
 
-	if (!ranges && before_flock(w, step, exclusive) < 0)
+	if (!ranges && before_flock(both, step, exclusive) < 0)
 		die("belay_unlock", EIO);
 	if (step->kind == KIND_TRY) {
 		ret->belay.result = belay_trylock(handle, mode, start, length, &ret->token);
@@ -165,18 +175,17 @@ static void by_belay(struct worker *w, const struct step *step, struct outcome *
 		ret->belay.result = belay_lock(handle, mode, start, length, &ret->token);
 	}
 	if (!ranges && step->kind != KIND_UNLOCK && ret->belay.result == 0)
-		w->flocked[step->who] = exclusive ? EXCLUSIVE : SHARED;
+		both->flocked = exclusive ? EXCLUSIVE : SHARED;
 }
 
 /* Any close in a process takes its POSIX locks, in the kernel. libbelay leaves that to its user. */
-static void reopen(struct worker *w, unsigned who)
+static void reopen(struct worker *w, unsigned file, unsigned who)
 {
-	close(w->fd[who]);
-	belay_handle_close(w->handle[who]);
-	w->flocked[who] = FREE;
+	close(w->both[file][who].fd);
+	belay_handle_close(w->both[file][who].handle);
 	if (who != WHO_PROCESS)
-		(void)belay_unlock(w->handle[WHO_PROCESS], 0, 0);
-	open_both(w, who);
+		(void)belay_unlock(w->both[file][WHO_PROCESS].handle, 0, 0);
+	open_both(w, file, who);
 }
 
 static void lie(struct outcome *outcome, enum lie lie, uint32_t at)
@@ -206,7 +215,7 @@ static void do_step(struct worker *w, uint32_t at)
 		by_kernel(w, step, &outcome->kernel);
 		break;
 	case KIND_REOPEN:
-		reopen(w, step->who);
+		reopen(w, step->file, step->who);
 		break;
 	default:
 		by_kernel(w, step, &outcome->kernel);
@@ -215,9 +224,9 @@ static void do_step(struct worker *w, uint32_t at)
 	lie(outcome, (enum lie)step->lie, at);
 }
 
-_Noreturn void work(struct board *board, unsigned worker, const char *socket, const char *file)
+_Noreturn void work(struct board *board, unsigned worker, const char *socket, const char *directory)
 {
-	struct worker w = { .board = board, .file = file };
+	struct worker w = { .board = board, .directory = directory };
 	uint32_t at;
 	int r;
 
@@ -225,8 +234,9 @@ _Noreturn void work(struct board *board, unsigned worker, const char *socket, co
 	r = belay_connect(&w.belay, socket);
 	if (r < 0)
 		die("belay_connect", -r);
-	for (unsigned who = 0; who < WHO_COUNT; who++)
-		open_both(&w, who);
+	for (unsigned file = 0; file < FILES; file++)
+		for (unsigned who = 0; who < WHO_COUNT; who++)
+			open_both(&w, file, who);
 	while (board_wait(board, worker, -1) && !atomic_load(&board->ended)) {
 		at = atomic_load(&board->at);
 		while (at < board->steps && board->step[at].worker == worker) {
@@ -244,31 +254,42 @@ _Noreturn void work(struct board *board, unsigned worker, const char *socket, co
 
 /* ---- the one who disturbs ---- */
 
-#define PAUSE_NS 600000u	/* at most, between two of its requests */
+#define PAUSE_NS 6000000u	/* at most, between two of its requests */
 
-_Noreturn void intrude(struct board *board, const char *socket, const char *file, uint64_t random)
+/* To ask who has what changes nothing, and the bytes before BASE are its own. */
+static int disturb(struct belay_handle *handle, uint64_t *random)
 {
-	struct belay *belay;
-	struct belay_handle *handle;
+	unsigned first = random_below(random, UNITS), below = random_below(random, BASE);
 	struct belay_lock_holder holder;
-	int fd = open(file, O_RDWR | O_CLOEXEC), r;
+	int r;
+
+	if (random_below(random, 2) == 0)
+		return belay_get(handle, BELAY_EXCLUSIVE, BASE + first, 1 + random_below(random, 8), &holder);
+	r = belay_trylock(handle, BELAY_EXCLUSIVE, below, BASE - below, NULL);
+	return r < 0 ? r : belay_unlock(handle, below, BASE - below);
+}
+
+_Noreturn void intrude(struct board *board, const char *socket, const char *directory, uint64_t random)
+{
+	struct belay_handle *handle[FILES] = { NULL };
+	struct belay *belay;
+	char path[PATH_MAX];
+	int fd, r;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	r = belay_connect(&belay, socket);
-	if (r == 0)
-		r = belay_open_fd(belay, fd, BELAY_OWNER_HANDLE, &handle);
+	for (unsigned i = 0; i < FILES && r == 0; i++) {
+		file_path(path, directory, i);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		r = belay_open_fd(belay, fd, BELAY_OWNER_HANDLE, &handle[i]);
+	}
 	while (r >= 0 && !atomic_load(&board->ended)) {
-		unsigned first = random_below(&random, UNITS), below = random_below(&random, BASE);
 		struct timespec pause = { 0, random_below(&random, PAUSE_NS) };
+		uint32_t at = atomic_load(&board->at);
 
-		/* To ask who has what changes nothing, and the bytes before BASE are its own. */
-		if (random_below(&random, 2) == 0) {
-			r = belay_get(handle, BELAY_EXCLUSIVE, BASE + first, 1 + random_below(&random, 8), &holder);
-		} else {
-			r = belay_trylock(handle, BELAY_EXCLUSIVE, below, BASE - below, NULL);
-			if (r == 0)
-				r = belay_unlock(handle, below, BASE - below);
-		}
+		/* Where the others are. */
+		if (at < CHUNK && board->step[at].file < FILES)
+			r = disturb(handle[board->step[at].file], &random);
 		(void)nanosleep(&pause, NULL);
 	}
 	if (r < 0)

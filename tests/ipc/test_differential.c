@@ -8,8 +8,10 @@
  *	DIFFERENTIAL_SEED=N	that plan, instead of a new one each time
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,8 +32,8 @@
 struct race {
 	struct board *board;
 	struct plan plan;
-	struct model seen;	/* as the steps compared so far have left it */
-	const char *file;
+	struct model seen[FILES];	/* as the steps compared so far have left them */
+	const char *directory;
 	pid_t intruder;
 	uint64_t steps, busy, waited, found;	/* what has been compared */
 	bool quiet;
@@ -41,24 +43,33 @@ struct race {
 static void start(struct race *race, const struct belayd *daemon)
 {
 	uint64_t random = race->plan.random;
-	int fd = open(race->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	char path[PATH_MAX];
+	int fd;
 
+	if (mkdir(race->directory, 0700) < 0)
+		bail_out("no directory");
+	for (unsigned i = 0; i < FILES; i++) {
+		file_path(path, race->directory, i);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0)
+			bail_out("no file");
+		close(fd);
+	}
 	race->board = mmap(NULL, sizeof(*race->board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (fd < 0 || race->board == MAP_FAILED)
-		bail_out("no file, or no memory");
-	close(fd);
+	if (race->board == MAP_FAILED)
+		bail_out("no memory");
 	for (unsigned i = 0; i < WORKERS; i++) {
 		pid_t pid = fork();
 
 		if (pid == 0)
-			work(race->board, i, daemon->socket, race->file);
+			work(race->board, i, daemon->socket, race->directory);
 		if (pid < 0)
 			bail_out("cannot fork");
 		race->board->pid[i] = pid;
 	}
 	race->intruder = fork();
 	if (race->intruder == 0)
-		intrude(race->board, daemon->socket, race->file, random);
+		intrude(race->board, daemon->socket, race->directory, random);
 }
 
 static bool reap(pid_t pid)
@@ -72,6 +83,7 @@ static bool reap(pid_t pid)
 static bool end(struct race *race, bool by_force)
 {
 	bool peace = true;
+	char path[PATH_MAX];
 
 	atomic_store(&race->board->ended, true);
 	for (unsigned i = 0; i < WORKERS; i++) {
@@ -83,7 +95,11 @@ static bool end(struct race *race, bool by_force)
 	}
 	peace &= reap(race->intruder);
 	munmap(race->board, sizeof(*race->board));
-	unlink(race->file);
+	for (unsigned i = 0; i < FILES; i++) {
+		file_path(path, race->directory, i);
+		unlink(path);
+	}
+	rmdir(race->directory);
 	return peace;
 }
 
@@ -93,8 +109,8 @@ static void say(const struct race *race, uint32_t at)
 	const struct outcome *o = &race->board->outcome[at];
 	static const char *const who[WHO_COUNT] = { "process", "ofd", "ofd 2", "flock", "flock 2" };
 
-	diag("%8" PRIu64 " worker %u (pid %d), %s: %s %s units %u to %u%s: kernel %d, belay %d",
-	     race->steps + at, s->worker, (int)race->board->pid[s->worker], who[s->who],
+	diag("%8" PRIu64 " file %u, worker %u (pid %d), %s: %s %s units %u to %u%s: kernel %d, belay %d",
+	     race->steps + at, s->file, s->worker, (int)race->board->pid[s->worker], who[s->who],
 	     plan_kind((enum kind)s->kind), s->exclusive ? "exclusive" : "shared", s->first, s->last,
 	     s->lie ? " (a lie)" : "", o->kernel.result, o->belay.result);
 	if (s->kind == KIND_GET && (o->kernel.result == 1 || o->belay.result == 1))
@@ -120,7 +136,7 @@ static bool differs(struct race *race, uint32_t at, const char *how)
 /* The wait that began at @at must not have ended before the last who was in the way unlocked. */
 static bool waited_too_short(struct race *race, uint32_t at)
 {
-	struct model later = race->seen;
+	struct model later = race->seen[race->board->step[at].file];
 	uint32_t i = at, last = at;
 
 	while (race->board->step[i].kind != KIND_JOIN) {
@@ -140,7 +156,7 @@ static bool step_differs(struct race *race, uint32_t at)
 	const struct step *step = &race->board->step[at];
 	const struct outcome *o = &race->board->outcome[at];
 	bool grant = step->kind == KIND_TRY || step->kind == KIND_LOCK || step->kind == KIND_WAIT;
-	struct model *seen = &race->seen;
+	struct model *seen = &race->seen[step->file];
 	int want;
 
 	if (step->kind == KIND_GET && o->kernel.result == 1 &&
@@ -199,18 +215,22 @@ static int run(struct race *race, const struct belayd *daemon, uint64_t steps)
 
 /* ---- what is asserted ---- */
 
-/* How many messages belayd has had of its clients, as its status says. */
-static uint64_t messages(struct belay *belay)
+/* A counter in an object of belayd's status. */
+static uint64_t counter(struct belay *belay, const char *object, const char *name)
 {
-	char *text = NULL;
+	char *text = NULL, key[64];
 	const char *at = NULL;
 	uint64_t value;
 
-	if (belay_command(belay, "status", &text) == 0 && (at = strstr(text, "\"clients\":")))
-		at = strstr(at, "\"messages\":");
+	snprintf(key, sizeof(key), "\"%s\":", object);
+	if (belay_command(belay, "status", &text) == 0)
+		at = strstr(text, key);
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	if (at)
+		at = strstr(at, key);
 	if (!at)
-		bail_out("belayd's status does not count messages");
-	value = strtoull(at + strlen("\"messages\":"), NULL, 10);
+		bail_out("belayd's status does not count what is asked for");
+	value = strtoull(at + strlen(key), NULL, 10);
 	free(text);
 	return value;
 }
@@ -230,28 +250,51 @@ static uint64_t from_environment(const char *name, uint64_t otherwise)
 	return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-static void test_lie(const struct belayd *daemon, const char *file, uint64_t seed, enum lie lie,
-		     const char *how)
+static struct race *prepare(const char *directory, uint64_t seed, enum lie lie)
 {
-	struct race race = { .plan = { .random = seed, .lie = lie }, .file = file, .quiet = true };
+	struct race *race = calloc(1, sizeof(*race));
 
-	ok_int(run(&race, daemon, LIE_STEPS), 1, "something wrong now and then is seen");
-	if (how)
-		ok_str(race.how, how, "as what it is");
+	if (!race)
+		bail_out("no memory");
+	race->plan.random = seed;
+	race->plan.lie = lie;
+	race->quiet = lie != LIE_NONE;
+	race->directory = directory;
+	return race;
 }
 
-static void test_same(const struct belayd *daemon, const char *file, uint64_t seed, uint64_t steps)
+static void test_lie(const struct belayd *daemon, const char *directory, uint64_t seed, enum lie lie,
+		     const char *how)
 {
-	struct race race = { .plan = { .random = seed }, .file = file };
+	struct race *race = prepare(directory, seed, lie);
+
+	ok_int(run(race, daemon, LIE_STEPS), 1, "something wrong now and then is seen");
+	if (how)
+		ok_str(race->how, how, "as what it is");
+	free(race);
+}
+
+static void test_same(const struct belayd *daemon, struct belay *belay, const char *directory,
+		      uint64_t seed, uint64_t steps)
+{
+	struct race *race = prepare(directory, seed, LIE_NONE);
+	uint64_t messages = counter(belay, "clients", "messages");
+	uint64_t recalled = counter(belay, "loans", "recalled");
 	double begin = now();
 
-	ok_int(run(&race, daemon, steps), 0, "%" PRIu64 " steps of %u processes: the answers are the same",
+	ok_int(run(race, daemon, steps), 0, "%" PRIu64 " steps of %u processes: the answers are the same",
 	       steps, WORKERS);
 	diag("seed %" PRIu64 ": %" PRIu64 " steps in %.1f s, %" PRIu64 " locks refused, %" PRIu64
-	     " awaited, %" PRIu64 " found in the way", seed, race.steps, now() - begin, race.busy,
-	     race.waited, race.found);
-	ok(race.busy > steps / 20 && race.waited > 0 && race.found > steps / 100,
+	     " awaited, %" PRIu64 " found in the way", seed, race->steps, now() - begin, race->busy,
+	     race->waited, race->found);
+	ok(race->busy > steps / 20 && race->waited > 0 && race->found > steps / 100,
 	   "many locks were refused, awaited, found in the way");
+	messages = counter(belay, "clients", "messages") - messages;
+	recalled = counter(belay, "loans", "recalled") - recalled;
+	diag("%" PRIu64 " messages to belayd, %" PRIu64 " loans called back", messages, recalled);
+	ok(messages < steps * 9 / 10 && recalled > steps / 2000,
+	   "many steps were the clients' own, in loans that were called back");
+	free(race);
 }
 
 int main(void)
@@ -259,24 +302,22 @@ int main(void)
 	struct belayd daemon;
 	struct belay *belay = NULL;
 	uint64_t seed = from_environment("DIFFERENTIAL_SEED", (uint64_t)time(NULL)) | 1;
-	uint64_t steps = from_environment("DIFFERENTIAL_STEPS", STEPS), before;
-	char file[128];
+	uint64_t steps = from_environment("DIFFERENTIAL_STEPS", STEPS);
+	char directory[128];
 
 	belayd_start(&daemon, NULL);
 	diag("DIFFERENTIAL_SEED=%" PRIu64, seed);
 	/* On tmpfs, if there is one. */
-	snprintf(file, sizeof(file), "%s/%s", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : daemon.dir,
+	snprintf(directory, sizeof(directory), "%s/%s", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : daemon.dir,
 		 strrchr(daemon.dir, '/') + 1);
 	if (belay_connect(&belay, daemon.socket) < 0)
 		bail_out("no connection to belayd");
 	/* After that an answer, a token or a holder is wrong, whichever comes first. */
-	test_lie(&daemon, file, seed, LIE_RANGE, NULL);
-	test_lie(&daemon, file, seed, LIE_TOKEN, OLD_TOKEN);
-	test_lie(&daemon, file, seed, LIE_HOLDER, OTHER_HOLDER);
-	test_lie(&daemon, file, seed, LIE_EARLY, TOO_EARLY);
-	before = messages(belay);
-	test_same(&daemon, file, seed, steps);
-	diag("%.2f messages to belayd for each step", (double)(messages(belay) - before) / (double)steps);
+	test_lie(&daemon, directory, seed, LIE_RANGE, NULL);
+	test_lie(&daemon, directory, seed, LIE_TOKEN, OLD_TOKEN);
+	test_lie(&daemon, directory, seed, LIE_HOLDER, OTHER_HOLDER);
+	test_lie(&daemon, directory, seed, LIE_EARLY, TOO_EARLY);
+	test_same(&daemon, belay, directory, seed, steps);
 	belay_disconnect(belay);
 	ok_int(belayd_stop(&daemon), 0, "belayd stops cleanly");
 	if (tap_state()->failed > 0)
