@@ -27,6 +27,19 @@ bool delegation_gives(const struct delegation *d, struct belay_range range)
 	return d->giving && !d->keeping && overlapping(d->give.start, d->give.end, range);
 }
 
+struct belay_range delegation_left(const struct delegation *d)
+{
+	struct belay_range left = { d->start, d->end };
+
+	if (!d->giving || d->keeping)
+		return left;
+	if (d->give.start > d->start)
+		left.end = d->give.start - 1;
+	else
+		left.start = d->give.end + 1;
+	return left;
+}
+
 static bool before(const struct delegation *a, const struct delegation *b)
 {
 	return a->start != b->start ? a->start < b->start : a->node < b->node;
@@ -80,8 +93,10 @@ static bool take_lock(void *context, uint32_t lock)
 }
 
 /* The new delegate's locks in the range become its own affair. */
-static void take_locks(struct belay_core *c, uint32_t r, uint32_t node, struct belay_range range)
+static void take_locks(struct belay_core *c, struct delegation *d)
 {
+	struct belay_range range = { d->start, d->end };
+	uint32_t r = d->resource, node = d->node;
 	struct taking t = { c, range, node, 0 };
 
 	(void)table_each(c, resource_at(c, r), range, take_lock, &t);
@@ -90,6 +105,8 @@ static void take_locks(struct belay_core *c, uint32_t r, uint32_t node, struct b
 
 		if (node == c->self) {
 			table_publish(c, i, false);
+			delegation_use(d, range_of(lock_at(c, i)->start, lock_at(c, i)->end),
+				       (enum belay_mode)lock_at(c, i)->mode);
 			continue;
 		}
 		table_remove(c, i);
@@ -160,7 +177,7 @@ uint32_t delegation_begin(struct belay_core *c, uint32_t r, uint32_t node, struc
 	if (i == 0)
 		return 0;
 	d = delegation_at(c, i);
-	take_locks(c, r, node, range);
+	take_locks(c, d);
 	resource_changed(c, r);
 	if (node == c->self) {
 		d->authority_at = c->node[c->self].seq;

@@ -129,6 +129,11 @@ static void arbitrate(struct belay_core *c, uint32_t i)
 		decide(c, i, -ENOLCK);
 		return;
 	}
+	if (queue_answerable(q, &b)) {
+		stable_duty(c, c->from, c->place);
+		request_answer(c, i, &b);
+		return;
+	}
 	if (!blocked(&b)) {
 		if (q->test)
 			decide(c, i, 0);
@@ -280,6 +285,9 @@ static void end_early(struct belay_core *c, const struct belay_op *op)
 	uint32_t i = op->request != 0 ? index_request(c, c->from, op->request) : 0;
 	const struct request *q = i != 0 ? request_at(c, i) : NULL;
 
+	/* It was told a token before the releases that it rested on moved the clock. */
+	if (op->token >= c->token && op->token < UINT64_MAX)
+		c->token = op->token + 1;
 	if (q == NULL || q->queue == 0 || q->local ||
 	    !within(range_of(q->start, q->end), op->range.start, op->range.end) ||
 	    (q->own && !q->early))

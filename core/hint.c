@@ -230,7 +230,7 @@ void hint_released(struct belay_core *c, uint32_t r, uint32_t owner, struct bela
 
 /* ---- what an early holder does before its grant is delivered ---- */
 
-struct request *hint_early(struct belay_core *c, uint32_t r, uint32_t owner,
+struct request *hint_early(const struct belay_core *c, uint32_t r, uint32_t owner,
 			   struct belay_range range)
 {
 	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
@@ -243,20 +243,39 @@ struct request *hint_early(struct belay_core *c, uint32_t r, uint32_t owner,
 	return NULL;
 }
 
-bool hint_defer(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
+static bool is_release(const struct request *q)
+{
+	return q->number == 0;
+}
+
+bool hint_late(const struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
+{
+	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
+		const struct request *q = request_at(c, i);
+
+		if (q->state == REQUEST_LATE && !is_release(q) && q->resource == r &&
+		    overlapping(q->start, q->end, range))
+			return true;
+	}
+	return false;
+}
+
+void hint_defer(struct belay_core *c, uint32_t i)
+{
+	request_at(c, i)->state = REQUEST_LATE;
+	list_push(c, &c->late, i);
+}
+
+void hint_defer_release(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
 {
 	uint32_t i = index_request_new(c, r, owner, 0);
-	struct request *q;
 
 	/* No room to remember it: the range stays locked, which is safe. */
 	if (i == 0)
-		return false;
-	q = request_at(c, i);
-	q->state = REQUEST_LATE;
-	list_push(c, &c->late, i);
-	q->start = range.start;
-	q->end = range.end;
-	return true;
+		return;
+	request_at(c, i)->start = range.start;
+	request_at(c, i)->end = range.end;
+	hint_defer(c, i);
 }
 
 void hint_forget(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
@@ -267,7 +286,7 @@ void hint_forget(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_
 		const struct request *q = request_at(c, i);
 
 		next = q->owner_next;
-		if (q->state != REQUEST_LATE || q->resource != r ||
+		if (q->state != REQUEST_LATE || !is_release(q) || q->resource != r ||
 		    !within(range_of(q->start, q->end), range.start, range.end))
 			continue;
 		list_drop(c, &c->late, i);
@@ -275,23 +294,57 @@ void hint_forget(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_
 	}
 }
 
+static void settle(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	uint32_t r = q->resource;
+	struct belay_owner id = owner_at(c, q->owner)->id;
+	struct belay_range range = range_of(q->start, q->end);
+
+	list_drop(c, &c->late, i);
+	if (!is_release(q)) {
+		request_route(c, i);
+		return;
+	}
+	resource_at(c, r)->pins++;
+	index_request_free(c, i);
+	if (index_owner(c, &id, false) != 0)
+		request_release(c, r, index_owner(c, &id, false), range);
+	resource_at(c, r)->pins--;
+	resource_touch(c, r);
+	index_resource_release(c, r);
+}
+
+/* Nothing of one owner passes what it asked for before. */
+static bool may_go(const struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	struct belay_range range = range_of(q->start, q->end);
+
+	if (hint_early(c, q->resource, q->owner, range) != NULL)
+		return false;
+	for (uint32_t k = c->late.head; k != i; k = request_at(c, k)->list_next)
+		if (request_at(c, k)->owner == q->owner && request_at(c, k)->resource == q->resource &&
+		    overlapping(request_at(c, k)->start, request_at(c, k)->end, range))
+			return false;
+	return true;
+}
+
+/* The first that need not wait any more; 0: none. */
+static uint32_t due(const struct belay_core *c)
+{
+	uint32_t i = core_serves(c) ? c->late.head : 0;
+
+	while (i != 0 && !may_go(c, i))
+		i = request_at(c, i)->list_next;
+	return i;
+}
+
 void hint_settle(struct belay_core *c)
 {
-	struct belay_event ev = { .type = BELAY_EVENT_UNLOCK };
-	uint32_t i, next;
+	uint32_t i;
 
-	for (i = c->late.head; i != 0; i = next) {
-		const struct request *q = request_at(c, i);
-
-		next = q->list_next;
-		ev.lock.range = range_of(q->start, q->end);
-		if (!core_serves(c) ||
-		    hint_early(c, q->resource, q->owner, ev.lock.range) != NULL)
-			continue;
-		ev.lock.key = resource_at(c, q->resource)->key;
-		ev.lock.owner = owner_at(c, q->owner)->id;
-		list_drop(c, &c->late, i);
-		index_request_free(c, i);
-		(void)request_unlock(c, &ev);
-	}
+	/* One may bring the end of others. */
+	while ((i = due(c)) != 0)
+		settle(c, i);
 }

@@ -53,7 +53,7 @@ enum request_state {
 	REQUEST_BACK,		/* held back until own ops in flight have landed */
 	REQUEST_SENT,		/* its REQ is on the way */
 	REQUEST_QUEUED,		/* waits in the resource's queue */
-	REQUEST_LATE,		/* no request: a release that awaits the grant of what was taken early */
+	REQUEST_LATE,		/* awaits the grant of what its owner took early; number 0: a release */
 	REQUEST_DONE,		/* decided, but what decided it is not stable yet (S3) */
 };
 
@@ -488,6 +488,12 @@ static inline bool blocked(const struct blocker *b)
 	return b->lock != 0 || b->request != 0 || b->delegation != 0 || b->loan != 0;
 }
 
+/* A test that only those in front of it in the queue are in the way of needs to ask nobody. */
+static inline bool queue_answerable(const struct request *q, const struct blocker *b)
+{
+	return q->test && b->request != 0;
+}
+
 /* Does an overlapping request that stands earlier in the queue go before q? */
 bool queue_goes_first(const struct belay_core *c, const struct resource *r, uint32_t q,
 		      uint32_t earlier);
@@ -542,6 +548,8 @@ uint32_t delegation_authority(const struct belay_core *c, const struct resource 
 bool delegation_own(const struct belay_core *c, const struct delegation *d);
 /* Is a part of the range what it is giving up? */
 bool delegation_gives(const struct delegation *d, struct belay_range range);
+/* What will be left of it then. */
+struct belay_range delegation_left(const struct delegation *d);
 /* A fencing token has been given under it. */
 void delegation_token(struct belay_core *c, uint32_t d, uint64_t token);
 void delegation_use(struct delegation *d, struct belay_range range, enum belay_mode mode);
@@ -591,6 +599,8 @@ void claim_op(struct belay_core *c, const struct belay_op *op);
 /* request.c: this node's requests */
 int request_lock(struct belay_core *c, const struct belay_event *ev);
 int request_unlock(struct belay_core *c, const struct belay_event *ev);
+/* A release whose time has come. */
+void request_release(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
 int request_cancel(struct belay_core *c, const struct belay_event *ev);
 int request_client_gone(struct belay_core *c, uint32_t client);
 void request_route(struct belay_core *c, uint32_t q);
@@ -601,8 +611,9 @@ void request_back(struct belay_core *c, uint32_t r);	/* those held back may go *
 /* Put the lock of a request that nothing blocks into the table: the replicated one, or this
  * node's own. Returns whether anything held became weaker. */
 bool request_grant(struct belay_core *c, uint32_t q, bool local);
-/* Answer a test by the lock in its way, if any. */
-void request_answer(struct belay_core *c, uint32_t q, uint32_t lock);
+struct blocker;
+/* Answer a test by what is in its way, if anything. */
+void request_answer(struct belay_core *c, uint32_t q, const struct blocker *b);
 void request_finish(struct belay_core *c, uint32_t q, int result);
 void request_settle(struct belay_core *c);
 void request_resume(struct belay_core *c);	/* NEW ones may go */
@@ -618,10 +629,14 @@ void hint_look(struct belay_core *c);
 void hint_released(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
 		   const struct request *early);
 /* What the owner has taken early of the range, and not given back. */
-struct request *hint_early(struct belay_core *c, uint32_t r, uint32_t owner,
+struct request *hint_early(const struct belay_core *c, uint32_t r, uint32_t owner,
 			   struct belay_range range);
-/* A part of that is released: once it is granted. False: no room to remember it. */
-bool hint_defer(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
+/* What meets that before it is granted has to wait until it is: a request of the owner, or
+ * the release of a part. */
+void hint_defer(struct belay_core *c, uint32_t q);
+void hint_defer_release(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
+/* Does such a request wait, that a release must not pass? */
+bool hint_late(const struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
 /* Such releases are void: all of the range is released. */
 void hint_forget(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
 /* Do those that need not wait any more. */

@@ -164,7 +164,8 @@ struct blocker queue_blocker(const struct belay_core *c, uint32_t i)
 		b.lock = table_conflict(c, r, range, (enum belay_mode)q->mode, q->owner);
 	if (b.lock != 0)
 		return b;
-	if (!q->test && r->waiting != 0)
+	/* Who waits may have it already, by a hint; nobody of this node's own may. */
+	if (!(q->test && q->local) && r->waiting != 0)
 		find_first(&f, r->waiters);
 	b.request = f.best;
 	return b;
@@ -281,7 +282,7 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
  * Grant or refuse one queued request that nothing blocks any more. Returns
  * whether others, outside the range that was freed, may go for it.
  */
-static bool let_go(struct belay_core *c, uint32_t i)
+static bool let_go(struct belay_core *c, uint32_t i, const struct blocker *b)
 {
 	struct request *q = request_at(c, i);
 	uint64_t place = q->queue;
@@ -291,7 +292,7 @@ static bool let_go(struct belay_core *c, uint32_t i)
 	if (!local)
 		stable_duty(c, owner_at(c, q->owner)->node, place);
 	if (q->test) {
-		request_finish(c, i, 0);
+		request_answer(c, i, b);
 		return false;
 	}
 	/* What all wait for had its room kept when it was queued. */
@@ -308,7 +309,7 @@ static void refuse_here(struct belay_core *c, uint32_t i, const struct blocker *
 {
 	queue_drop(c, i);
 	if (request_at(c, i)->test) {
-		request_answer(c, i, b->lock);
+		request_answer(c, i, b);
 		return;
 	}
 	c->stats.busy++;
@@ -350,12 +351,12 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range, bool
 			struct belay_range granted = range_of(q.start, q.end);
 			bool frees;
 
-			if (blocked(&b)) {
+			if (blocked(&b) && !queue_answerable(&q, &b)) {
 				if (still_blocked(c, i, &b))
 					widen(&again, &more, q.start, q.end);
 				continue;
 			}
-			frees = let_go(c, i);
+			frees = let_go(c, i, &b);
 			judge |= frees || (!q.wait && !q.test);
 			after_grant(c, r, q.owner, frees, granted, local, &again, &more);
 			/* An exclusive lock on all of it: nobody behind can go. */

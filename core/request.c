@@ -122,7 +122,7 @@ bool request_grant(struct belay_core *c, uint32_t i, bool local)
 	if (local) {
 		own = delegation_authority(c, resource_at(c, q->resource), range, mode);
 		d = delegation_at(c, own);
-		bounds = range_of(d->start, d->end);
+		bounds = delegation_left(d);
 		q->token = d->token + 1;
 		delegation_token(c, own, q->token);
 		q->stable_at = d->authority_at;
@@ -139,12 +139,19 @@ bool request_grant(struct belay_core *c, uint32_t i, bool local)
 }
 
 /* Answer a test by the lock in its way, if any. */
-void request_answer(struct belay_core *c, uint32_t i, uint32_t lock)
+void request_answer(struct belay_core *c, uint32_t i, const struct blocker *b)
 {
 	struct request *q = request_at(c, i);
 
-	if (lock != 0) {
-		const struct lock *l = lock_at(c, lock);
+	if (b->request != 0) {
+		const struct request *e = request_at(c, b->request);
+
+		q->held = true;
+		q->holder = owner_at(c, e->owner)->id;
+		q->holder_range = range_of(e->start, e->end);
+		q->holder_mode = (enum belay_mode)e->mode;
+	} else if (b->lock != 0) {
+		const struct lock *l = lock_at(c, b->lock);
 
 		q->held = true;
 		q->holder = owner_at(c, l->owner)->id;
@@ -189,7 +196,7 @@ void request_run(struct belay_core *c, uint32_t i)
 	if (b.loan != 0) {
 		wait_here(c, i, &b);
 	} else if (q->test) {
-		request_answer(c, i, b.lock);
+		request_answer(c, i, &b);
 	} else if (!table_room(c, q->owner, 2, false)) {
 		c->stats.refused++;
 		request_finish(c, i, -ENOLCK);
@@ -227,11 +234,12 @@ void request_route(struct belay_core *c, uint32_t i)
 	if (authority != 0 && recall_due(c, authority))
 		authority = delegation_authority(c, r, op.range, op.mode);
 	q->weakens = !q->test && q->mode == BELAY_MODE_SH &&
-		     (table_blocks(c, r, q->owner, op.range, BELAY_MODE_SH, SIGHT_ALL) ||
-		      hint_early(c, q->resource, q->owner, op.range) != NULL);
+		     table_blocks(c, r, q->owner, op.range, BELAY_MODE_SH, SIGHT_ALL);
 	if (!core_serves(c)) {
 		q->state = REQUEST_NEW;
 		list_push(c, &c->fresh, i);
+	} else if (!q->test && hint_early(c, q->resource, q->owner, op.range) != NULL) {
+		hint_defer(c, i);
 	} else if (authority != 0 && l->inflight == 0) {
 		request_run(c, i);
 	} else if (authority != 0) {
@@ -368,6 +376,7 @@ static void unlock_ordered(struct belay_core *c, uint32_t r, uint32_t o, struct 
 
 	do {
 		op.request = early != NULL ? early->number : 0;
+		op.token = early != NULL ? early->token : 0;
 		core_send(c, &op, resource_at(c, r)->waiting != 0, r, 0, o);
 		hint_released(c, r, o, range, early);
 		if (early != NULL)
@@ -398,6 +407,15 @@ static void unlock_stale(struct belay_core *c, uint32_t r, const struct belay_ow
 	index_owner_release(c, o);
 }
 
+void request_release(struct belay_core *c, uint32_t r, uint32_t o, struct belay_range range)
+{
+	if (unlock_here(c, r, o, range))
+		unlock_ordered(c, r, o, range);
+	else
+		index_owner_release(c, o);
+	queue_scan(c, r, range, true);
+}
+
 int request_unlock(struct belay_core *c, const struct belay_event *ev)
 {
 	struct belay_owner id = ev->lock.owner;
@@ -417,16 +435,13 @@ int request_unlock(struct belay_core *c, const struct belay_event *ev)
 	early = hint_early(c, r, o, ev->lock.range);
 	if (c->stale) {
 		unlock_stale(c, r, &id, ev->lock.range);
-	} else if (early != NULL && !within(range_of(early->start, early->end),
-					    ev->lock.range.start, ev->lock.range.end)) {
-		(void)hint_defer(c, r, o, ev->lock.range);
+	} else if (hint_late(c, r, o, ev->lock.range) ||
+		   (early != NULL && !within(range_of(early->start, early->end),
+					     ev->lock.range.start, ev->lock.range.end))) {
+		hint_defer_release(c, r, o, ev->lock.range);
 	} else {
 		hint_forget(c, r, o, ev->lock.range);
-		if (unlock_here(c, r, o, ev->lock.range))
-			unlock_ordered(c, r, o, ev->lock.range);
-		else
-			index_owner_release(c, o);
-		queue_scan(c, r, ev->lock.range, true);
+		request_release(c, r, o, ev->lock.range);
 	}
 	resource_at(c, r)->pins--;
 	resource_touch(c, r);
@@ -443,7 +458,7 @@ static uint32_t find(const struct belay_core *c, uint32_t client, uint64_t cooki
 	for (o = client_at(c, cl)->owners; o != 0; o = owner_at(c, o)->client_next)
 		for (i = owner_at(c, o)->requests; i != 0; i = request_at(c, i)->owner_next)
 			if (request_at(c, i)->cookie == cookie && !request_at(c, i)->orphan &&
-			    !request_at(c, i)->early && request_at(c, i)->state != REQUEST_LATE)
+			    !request_at(c, i)->early && request_at(c, i)->number != 0)
 				return i;
 	return 0;
 }
@@ -545,7 +560,7 @@ void request_void(struct belay_core *c, uint32_t i, bool lost)
 		return;
 	if (!request_withdraw(c, i))
 		return;
-	if (q->orphan || q->early || q->state == REQUEST_LATE) {
+	if (q->orphan || q->early || q->number == 0) {
 		index_request_free(c, i);
 	} else if (lost || q->cancelled) {
 		q->result = lost ? -EIO : -EINTR;

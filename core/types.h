@@ -68,8 +68,8 @@ struct belay_owner {
 enum belay_op_type {
 	/* A lock is wanted: key range owner request mode wait test */
 	BELAY_OP_REQ,
-	/* A range is given back: key range owner request: if that request, taken early by
-	 * a hint, ends by this (else 0) */
+	/* A range is given back: key range owner; request token: of a request that was taken
+	 * early by a hint and ends by this (else 0) */
 	BELAY_OP_REL,
 	/* A request is withdrawn, if it still waits: request */
 	BELAY_OP_CANCEL,
@@ -133,7 +133,7 @@ struct belay_op {
 	struct belay_range range;
 	struct belay_owner owner;
 	uint64_t epoch;			/* RELINQ IDLE */
-	uint64_t token;			/* RELINQ HELLO START: fencing clock */
+	uint64_t token;			/* REL RELINQ HELLO START: fencing clock */
 	uint64_t place;			/* DIGEST */
 	uint64_t hash;			/* DIGEST */
 	uint64_t incarnation;		/* FENCED AGAIN */

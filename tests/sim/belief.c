@@ -272,8 +272,9 @@ static void grant_told(struct sim *sim, const struct request *request, uint64_t 
 		settle_lowered(sim, request->owner, request->key, request->first, request->last);
 	for (uint32_t a = request->first; a <= request->last; a++) {
 		/* The answers to two threads may come in either order; the later grant is what counts. */
-		if ((request->unlocked & (1u << a)) || token < o->token[request->key][a])
+		if ((request->unlocked & (1u << a)) || request->decision < o->decision[request->key][a])
 			continue;
+		o->decision[request->key][a] = request->decision;
 		o->token[request->key][a] = token;
 		hold = hold_of(request->mode);
 		if (hold == HOLD_EX && lowered_meanwhile(sim, request, a))
@@ -437,6 +438,7 @@ void belief_decided(struct sim *sim, struct node *node, const struct belay_actio
 		return;
 	}
 	q->decided = true;
+	q->decision = ++sim->decisions;
 	q->result = reply->result;
 	q->granted_token = reply->token;
 	if (q->orphan)
@@ -495,11 +497,13 @@ void belief_loan_lock(struct sim *sim, struct node *node, const struct request *
 	judge_loan_grant(sim, node, what);
 	settle_lowered(sim, what->owner, what->key, what->first, what->last);
 	o->dirty[what->key] = o->touched[what->key] = true;
+	sim->decisions++;
 	for (uint32_t a = what->first; a <= what->last; a++) {
 		if (token <= o->token[what->key][a])
 			sim_fail(sim, "token %" PRIu64 " of a grant in a loan on r%u atom %u does not exceed %" PRIu64
 				 " of this owner's last", token, what->key, a, o->token[what->key][a]);
 		o->token[what->key][a] = token;
+		o->decision[what->key][a] = sim->decisions;
 		o->maybe[what->key][a] = (uint8_t)hold;
 		set_hold(sim, o, what->key, a, hold);
 		check_exclusion(sim, what->owner, what->key, a);

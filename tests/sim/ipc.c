@@ -22,20 +22,23 @@ struct client *ipc_client(struct node *node, uint32_t serial)
 
 /* ---- messages ---- */
 
-static void post(struct sim *sim, struct client *client, struct mailbox *box, enum due type, const struct letter *what)
+/* @cell: awaited by itself, where it overtakes and is overtaken. */
+static void post(struct sim *sim, struct client *client, struct mailbox *box, enum due type, const struct letter *what,
+		 bool cell)
 {
-	struct letter *letter = arena_alloc(&sim->arena, sizeof(*letter));
+	struct letter *letter = arena_alloc(&sim->arena, sizeof(*letter)), **at = &box->first;
 	uint64_t due_us = sim->now_us + 1 + random_below(&sim->random, sim->temper.ipc_us);
 
 	*letter = *what;
-	if (due_us < box->due_us)
+	if (!cell && due_us < box->due_us)
 		due_us = box->due_us;
-	letter->due_us = box->due_us = due_us;
-	if (box->first)
-		box->last->next = letter;
-	else
-		box->first = letter;
-	box->last = letter;
+	if (!cell)
+		box->due_us = due_us;
+	letter->due_us = due_us;
+	while (*at && (*at)->due_us <= due_us)
+		at = &(*at)->next;
+	letter->next = *at;
+	*at = letter;
 	sim_due(sim, due_us - sim->now_us, type, client->node->id, client->serial);
 }
 
@@ -79,18 +82,20 @@ static struct belay_owner owner_of_handle(const struct client *client, uint32_t 
 	return (struct belay_owner){ 0 };
 }
 
-static void feed_back(struct sim *sim, struct node *node, struct loan *loan, const struct slot_report *report)
+static int feed_back(struct sim *sim, struct node *node, struct loan *loan, const struct slot_report *report)
 {
 	struct belay_event event = { .type = BELAY_EVENT_LOAN_HELD, .loan = { .loan = loan->number } };
 	struct slot_cursor cursor = { 0 };
 	const struct slot_entry *held;
+	int r;
 
 	while ((held = slot_ranges_next(&loan->set, &cursor))) {
 		event.loan.range = (struct belay_range){ held->start, held->end };
 		event.loan.owner = owner_of_handle(loan->client, held->handle);
 		event.loan.mode = slot_mode_of(held);
-		if (node_step(sim, node, &event) < 0)
-			sim_fail(sim, "n%u refuses LOAN_HELD", node->id);
+		r = node_step(sim, node, &event);
+		if (r < 0)
+			return r;
 	}
 	event = (struct belay_event){
 		.type = BELAY_EVENT_LOAN_BACK,
@@ -99,8 +104,7 @@ static void feed_back(struct sim *sim, struct node *node, struct loan *loan, con
 			.used_ex = report->used_ex, .token = report->token,
 		},
 	};
-	if (node_step(sim, node, &event) < 0)
-		sim_fail(sim, "n%u refuses LOAN_BACK", node->id);
+	return node_step(sim, node, &event);
 }
 
 static void take_back(struct sim *sim, struct node *node, struct loan *loan)
@@ -117,17 +121,18 @@ static void take_back(struct sim *sim, struct node *node, struct loan *loan)
 	word = slot_recall(loan->head);
 	loan_meddle(sim, loan);
 	r = slot_take(loan->head, loan->log, word, &loan->terms, max, &judge, &loan->set, &report, &reason);
+	if (r == 0) {
+		reason = "has in its loan what the core does not take";
+		r = feed_back(sim, node, loan, &report);
+	}
 	if (r < 0 && loan->client->mad) {
 		sim->tally.cast_out++;
 		trace(sim, "n%u casts out c%u: it %s", node->id, loan->client->id, reason);
 		ipc_client_gone(sim, loan->client);
 		return;
 	}
-	if (r < 0) {
+	if (r < 0)
 		sim_fail(sim, "n%u client %u: it %s (%d)", node->id, loan->client->id, reason, r);
-		return;
-	}
-	feed_back(sim, node, loan, &report);
 	loan->number = 0;
 }
 
@@ -436,7 +441,7 @@ int ipc_send(struct sim *sim, struct client *client, const struct letter *letter
 		client->sent[letter->key]++;
 	if (sim->temper.ipc_us == 0)
 		return take(sim, client->node, client, letter);
-	post(sim, client, &client->up, DUE_TO_BELAYD, letter);
+	post(sim, client, &client->up, DUE_TO_BELAYD, letter, false);
 	return 0;
 }
 
@@ -481,7 +486,7 @@ void ipc_reply(struct sim *sim, struct node *node, const struct belay_action *ac
 		letter.messages = client->taken[loan->lent_key];
 		loan->cookie = 0;
 	}
-	post(sim, client, &client->down, DUE_TO_CLIENT, &letter);
+	post(sim, client, &client->down, DUE_TO_CLIENT, &letter, sim->temper.cells);
 }
 
 void ipc_lost(struct sim *sim, struct node *node, uint32_t id)
@@ -498,7 +503,7 @@ void ipc_lost(struct sim *sim, struct node *node, uint32_t id)
 	if (!client || sim->temper.ipc_us == 0)
 		return;		/* the connection stays; its owners begin anew */
 	client->lost = true;
-	post(sim, client, &client->down, DUE_TO_CLIENT, &letter);
+	post(sim, client, &client->down, DUE_TO_CLIENT, &letter, false);
 }
 
 void ipc_client_gone(struct sim *sim, struct client *client)

@@ -70,43 +70,86 @@ sim_scenario_names = \
 	38-belayd-restarts \
 	39-cold-start \
 	50-table-differs-in-a-lock \
-	51-table-differs-in-a-waiter
+	51-table-differs-in-a-waiter \
+	60-a-loan \
+	61-recall-at-every-step \
+	62-death-in-a-call \
+	63-a-slot-is-used-again \
+	64-messages-under-way \
+	65-loans-and-quorum \
+	66-readers-and-a-writer \
+	67-each-keeps-its-part \
+	68-lent-around-a-lock \
+	70-hint-and-the-waiter-before \
+	71-hint-and-the-own-request \
+	72-hint-and-a-waiter-that-failed
 sim_mutant_names = \
 	acks-of-the-view \
 	authority-until-delivery \
 	believe-at-delivery \
+	border-through-a-lock \
 	busy-unconfirmed \
 	cancel-kept \
 	claim-of-others-locks \
 	claim-with-waiters \
+	compaction-in-place \
 	dead-clients-stay \
 	deadlocks-everywhere \
 	digest-without-locks \
 	digest-without-waiters \
 	donor-on-any-hello \
 	drop-by-ring \
+	early-unlock-overtakes \
 	fence-any-life \
+	granted-past-a-loan \
+	half-an-entry \
+	hint-before-stable \
+	hint-looks-at-the-holder-only \
+	hint-of-a-release-delivered \
+	hint-of-an-old-life \
+	hint-while-more-is-asked \
+	hint-without-its-token \
 	idle-with-request-in-flight \
 	join-ends-the-old-life \
 	left-is-fenced \
+	lent-twice \
+	lent-with-others-locks \
+	loan-goes-on-frozen \
+	loan-is-no-lock \
+	loan-kept-over-relinquish \
+	loan-outlives-what-is-lost \
+	loan-tokens-not-counted \
+	loan-with-messages-under-way \
 	minority-goes-on \
 	no-deadlocks \
 	no-recall \
 	nobody-is-told \
 	old-lives-speak \
 	overtaking \
+	own-message-passes-a-loan \
 	own-request-always-local \
+	owners-of-a-process-agree \
 	queue-order-is-no-edge \
+	readers-beside-a-writer \
 	recall-not-sticky \
+	recall-without-flag \
 	release-when-owned \
 	releases-forgotten-at-claim \
+	relinquish-before-loans-are-back \
 	relinquish-without-pending \
 	reset-ignored \
+	slot-reused-early \
+	snapshot-before-recall \
 	snapshot-without-staged \
 	snapshot-without-waiters \
+	stale-epoch \
 	test-of-a-stale-replica \
+	token-after-the-swap \
 	token-not-carried \
 	token-stands-still \
+	tokens-of-the-dead \
 	two-nodes-by-majority \
+	unlock-passes-a-fast-lock \
 	upgrade-overlooks-others \
-	waiters-dropped-at-left
+	waiters-dropped-at-left \
+	weakened-over-exclusive-locks

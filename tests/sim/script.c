@@ -172,6 +172,7 @@ static void set(struct line *l)
 		{ "min_hold_us", &c->min_hold_us }, { "idle_us", &c->idle_us },
 		{ "claim_streak", &c->claim_streak }, { "waiters_max", &c->limits.waiters_max },
 		{ "frame_ops", &l->sim->temper.frame_ops }, { "loans", &c->loans_max },
+		{ "share_streak", &c->share_streak }, { "lend_after", &c->lend_after },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)

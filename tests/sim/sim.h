@@ -133,9 +133,9 @@ struct request {
 	bool lend;		/* its client can take a loan */
 	bool taken;		/* it has arrived at its belayd ... */
 	uint64_t taken_us;
-	bool decided;		/* ... is answered there: result, granted_token ... */
+	bool decided;		/* ... is answered there: result, granted_token, decision ... */
 	int result;
-	uint64_t granted_token;
+	uint64_t granted_token, decision;
 	bool told;		/* ... and its client has heard of it */
 	uint32_t unlocks;	/* of the owner, when it was invoked */
 	uint8_t unlocked;	/* atoms given back while it waited */
@@ -174,8 +174,8 @@ struct letter {
 };
 
 struct mailbox {
-	struct letter *first, *last;
-	uint64_t due_us;		/* of the last one */
+	struct letter *first;
+	uint64_t due_us;		/* of the last one that keeps its place */
 };
 
 enum lent_state {
@@ -351,7 +351,8 @@ struct owner {
 	uint8_t held[SIM_KEYS][SIM_ATOMS];	/* enum hold */
 	/* No less than what a table can say: threads of one owner may ask and give back at once. */
 	uint8_t maybe[SIM_KEYS][SIM_ATOMS];
-	uint64_t token[SIM_KEYS][SIM_ATOMS];	/* of the last grant */
+	uint64_t token[SIM_KEYS][SIM_ATOMS];	/* of the last grant, and when it was decided */
+	uint64_t decision[SIM_KEYS][SIM_ATOMS];
 	/* What was held last and when that ended: a decision may be older than its news. */
 	uint8_t ended[SIM_KEYS][SIM_ATOMS];
 	uint64_t ended_us[SIM_KEYS][SIM_ATOMS];
@@ -422,6 +423,7 @@ struct temper {
 	uint32_t small_locks;
 	uint32_t ipc_us;	/* between a client and belayd; 0: no time at all, and no loans */
 	uint32_t borrow_percent, step_percent, calls, busy_percent, mad_percent;
+	bool cells;		/* answers overtake each other */
 	uint32_t apart;		/* 0: anywhere; else each node has its part: 1 blocks, 2 interleaved, 3 resources */
 	bool hints;
 	uint32_t hint_us, hint_loss_percent, hint_twice_percent;
@@ -474,6 +476,7 @@ struct sim {
 	struct request request[SIM_REQUESTS];
 	uint32_t request_top;	/* none is used from here on */
 	uint32_t owner_top, owner_serial, client_serial;
+	uint64_t decisions;
 	struct memory *memory[SIM_NODES + 1][SIM_CLIENTS];
 	struct vector hints;	/* struct datagram */
 	uint64_t ahead_us;	/* until then the token clock may be ahead of the time of day */

@@ -269,6 +269,7 @@ static void draw_loans(struct sim *sim)
 	t->apart = random_chance(r, 60) ? random_between(r, 1, 3) : 0;
 	if (random_chance(r, 20))
 		t->exclusive_percent = random_below(r, 4);
+	t->cells = random_chance(r, 50);
 	t->hints = random_chance(r, 60);
 	t->hint_us = random_chance(r, 50) ? 50 : 5000;
 	t->hint_loss_percent = random_below(r, 3) * 20;
@@ -388,6 +389,7 @@ void sim_reset(struct sim *sim, uint64_t seed)
 	sim->token_node = 0;
 	sim->ahead_us = 0;
 	sim->request_top = sim->owner_top = sim->owner_serial = sim->client_serial = 0;
+	sim->decisions = 0;
 	sim->failure[0] = '\0';
 	sim->run_events = 0;
 	memset(sim->owner, 0, sizeof(sim->owner));
@@ -405,6 +407,7 @@ void sim_reset(struct sim *sim, uint64_t seed)
 void script_world(struct sim *sim)
 {
 	sim_reset(sim, 1);
+	sim->random.state = 7;	/* whatever a world draws before */
 	sim->temper = (struct temper){
 		.order_us = 1, .lag_us = 1, .burst = 1, .linger_us = 1, .think_us = 1, .gap_us = 1,
 		.frame_ops = 40, .quorum_us = 1, .record_batch = 30, .company_us = 1, .outgoing_us = 1,

@@ -1,3 +1,3 @@
-# The owner grants until its relinquish is delivered.
-# file: resource.c
-s{&& !local_at\(c, r->local\)->relinquished;}{;};
+# A node grants by its delegation until its relinquish is delivered.
+# file: delegation.c
+s{if \(d == NULL \|\| delegation_gives\(d, range\) \|\|\n.*?\)\)\n}{if (d == NULL)\n}s;

@@ -1,3 +1,3 @@
 # A claim is accepted while others hold locks there.
-# file: deliver.c
-s{foreign\(c, res->by_owner, c->from\)}{(foreign(c, res->by_owner, c->from) \&\& false)};
+# file: claim.c
+s{(static bool exclude_lock\(.*?\{)}{$1 (void)context; (void)i; return false;}s;

@@ -1,3 +1,3 @@
 # A claim is accepted while others wait.
-# file: deliver.c
-s{res->epoch != op->epoch \|\| res->waiting != 0 \|\|}{res->epoch != op->epoch ||};
+# file: claim.c
+s{\t\texclude\(g, request_at\(c, c->(scratch|stack)\[k\]\)->start, .*?\);\n}{\t\t;\n};

@@ -1,3 +1,3 @@
-# The owner keeps what it owns for ever.
-# file: resource.c
-s{(void resource_recall\(.*?\{)}{$1 (void)c; (void)i; return;}s;
+# A node keeps what it was delegated for ever.
+# file: recall.c
+s{(void recall_begin\(.*?\{)}{$1 (void)c; (void)i; return;}s;

@@ -1,3 +1,3 @@
-# The owner's own request is decided locally although it is recalled.
+# A delegate's own request is decided locally although it is recalled.
 # file: deliver.c
-s{res->state != BELAY_STATE_OWNED \|\| res->owner != c->from}{res->owner != c->from};
+s{d != 0 && !delegation_at\(c, d\)->recalled\)}{d != 0)};

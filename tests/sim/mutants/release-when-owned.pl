@@ -1,3 +1,3 @@
 # A release that comes back after the claim is applied to the private table.
 # file: deliver.c
-s{r == 0 \|\| resource_at\(c, r\)->state != BELAY_STATE_ARB}{r == 0};
+s{table_clear\(c, r, o, op->range, SIGHT_REPLICATED\)}{table_clear(c, r, o, op->range, SIGHT_ALL)};

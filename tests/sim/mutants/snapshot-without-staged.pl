@@ -1,3 +1,3 @@
 # The snapshot lacks what a relinquish has listed so far.
 # file: snapshot.c
-s{\(l->staged \|\| (resource_at\(c, l->resource\)->state == BELAY_STATE_ARB)\)}{($1)};
+s{!\(l->replicated \|\| l->staged\)}{!l->replicated};
