@@ -16,6 +16,8 @@
 #define PROMPT_MIN 4u
 #define PROMPT_MAX 8u
 
+#define LATER_MAX 65536u	/* requests that wait until others have been heard */
+
 /* What is being acted upon. */
 struct turn {
 	struct server *s;
@@ -493,7 +495,7 @@ static bool wait_for_others(struct turn *t, const struct client_message *m)
 {
 	struct server *s = t->s;
 
-	if ((m->type == CLIENT_LOCK && m->wait) || s->stats.clients < 2)
+	if ((m->type == CLIENT_LOCK && m->wait) || s->stats.clients < 2 || s->later_count == LATER_MAX)
 		return false;
 	if (s->later_count == s->later_size) {
 		uint32_t size = s->later_size ? 2 * s->later_size : 16;
