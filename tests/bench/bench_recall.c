@@ -1,62 +1,65 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * bench_recall CASE ROUNDS SAMPLES NAME: a client keeps locking bytes of the
- * named lock NAME; again and again another asks for one of them, so that what
- * the first decides by itself has to be taken back from it. Prints how long the
- * other waits for its answer when the first is
+ * named locks NAME.0, NAME.1, ...; again and again another asks for a byte of one of
+ * them, so that what the first decides by itself has to be taken back from it.
+ * There are many, for nothing is lent again soon after two have met. Prints how
+ * long the other waits for its answer when the first is
  *	running		at that moment
  *	stopped		by SIGSTOP
  *	preempted	one of many that want the CPUs
  */
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "tests/bench/bench.h"
 
+#define NAMES 128u
 #define BYTES 64u
-#define PAUSE_NS 3000000u	/* for the busy one to get its loan again */
-#define BUSY_PAIRS 300u		/* more in a pause than could be done by asking each time */
+#define PAUSE_NS 3000000u	/* between two that ask: the same name's turn is NAMES times that */
+#define STAY_NS 50000u		/* how long the busy one stays at a name */
 #define SAMPLES_MAX 100000u
 #define SPINNERS_MAX 256
 
 struct bench {
-	_Atomic uint64_t *pairs;	/* of the busy one, shared */
 	pid_t busy, spinner[SPINNERS_MAX];
 	int spinners;
 	bool stops;
 	struct belay *belay;
-	struct belay_handle *handle;
+	struct belay_handle *handle[NAMES];
 	uint64_t random;
-	unsigned alone;			/* samples before which the busy one locked without asking */
+	unsigned next;			/* name to ask for */
 };
 
-static struct belay_handle *connect_to(const char *name, struct belay **ret_belay)
+static void connect_to(const char *name, struct belay **ret_belay, struct belay_handle **ret_handle)
 {
-	struct belay_handle *handle;
+	char text[256];
 
 	bench_check("belay_connect", belay_connect(ret_belay, NULL));
-	bench_check(name, belay_open_name(*ret_belay, NULL, name, BELAY_OWNER_PROCESS, &handle));
-	return handle;
+	for (unsigned i = 0; i < NAMES; i++) {
+		snprintf(text, sizeof(text), "%s.%u", name, i);
+		bench_check(text, belay_open_name(*ret_belay, NULL, text, BELAY_OWNER_PROCESS, &ret_handle[i]));
+	}
 }
 
-_Noreturn static void be_busy(_Atomic uint64_t *pairs, const char *name)
+_Noreturn static void be_busy(const char *name)
 {
 	struct belay *belay;
-	struct belay_handle *handle;
-	uint64_t random = 88172645463325252u;
+	struct belay_handle *handle[NAMES];
+	uint64_t random = 88172645463325252u, begin;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	handle = connect_to(name, &belay);
-	for (;;) {
-		uint64_t at = bench_random(&random) % BYTES;
+	connect_to(name, &belay, handle);
+	for (unsigned i = 0;; i = (i + 1) % NAMES) {
+		begin = bench_now();
+		do {
+			uint64_t at = bench_random(&random) % BYTES;
 
-		bench_check("belay_lock", belay_lock(handle, BELAY_EXCLUSIVE, at, 1, NULL));
-		bench_check("belay_unlock", belay_unlock(handle, at, 1));
-		atomic_fetch_add_explicit(pairs, 1, memory_order_relaxed);
+			bench_check("belay_lock", belay_lock(handle[i], BELAY_EXCLUSIVE, at, 1, NULL));
+			bench_check("belay_unlock", belay_unlock(handle[i], at, 1));
+		} while (bench_now() - begin < STAY_NS);
 	}
 }
 
@@ -71,13 +74,12 @@ _Noreturn static void spin(void)
 static double ask(struct bench *b)
 {
 	const struct timespec nap = { 0, PAUSE_NS };
-	uint64_t pairs = atomic_load(b->pairs), begin, end;
-	uint64_t at = bench_random(&b->random) % BYTES;
+	struct belay_handle *handle = b->handle[b->next++ % NAMES];
+	uint64_t at = bench_random(&b->random) % BYTES, begin, end;
 	siginfo_t info;
 	int r;
 
 	(void)nanosleep(&nap, NULL);
-	b->alone += atomic_load(b->pairs) - pairs > BUSY_PAIRS;
 	if (b->stops) {
 		kill(b->busy, SIGSTOP);
 		if (waitid(P_PID, (id_t)b->busy, &info, WSTOPPED) < 0)
@@ -85,11 +87,11 @@ static double ask(struct bench *b)
 	}
 	begin = bench_now();
 	/* That byte may be the one which is locked: an answer as well. */
-	r = belay_trylock(b->handle, BELAY_EXCLUSIVE, at, 1, NULL);
+	r = belay_trylock(handle, BELAY_EXCLUSIVE, at, 1, NULL);
 	end = bench_now();
 	if (r < 0 && r != -EAGAIN)
 		bench_die("belay_trylock", r);
-	bench_check("belay_unlock", belay_unlock(b->handle, at, 1));
+	bench_check("belay_unlock", belay_unlock(handle, at, 1));
 	if (b->stops)
 		kill(b->busy, SIGCONT);
 	return (double)(end - begin) / 1000;
@@ -120,7 +122,8 @@ static void end_case(struct bench *b)
 		kill(b->spinner[i], SIGKILL);
 	while (wait(NULL) > 0)
 		;
-	belay_handle_close(b->handle);
+	for (unsigned i = 0; i < NAMES; i++)
+		belay_handle_close(b->handle[i]);
 	belay_disconnect(b->belay);
 }
 
@@ -135,7 +138,7 @@ static void report(const char *what, const char *name, const double *value, unsi
 int main(int argc, char **argv)
 {
 	struct bench b = { .random = 362436069362436069u };
-	double median[ROUNDS_MAX], p99[ROUNDS_MAX], alone[ROUNDS_MAX], *us;
+	double median[ROUNDS_MAX], p99[ROUNDS_MAX], *us;
 	unsigned rounds, samples, round, i;
 
 	rounds = argc == 5 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
@@ -143,26 +146,22 @@ int main(int argc, char **argv)
 	if (rounds == 0 || rounds > ROUNDS_MAX || samples == 0 || samples > SAMPLES_MAX)
 		bench_die("usage: bench_recall running|stopped|preempted ROUNDS SAMPLES NAME", 0);
 	us = calloc(samples, sizeof(*us));
-	b.pairs = mmap(NULL, sizeof(*b.pairs), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!us || b.pairs == MAP_FAILED)
-		bench_die("no memory", -errno);
+	if (!us)
+		bench_die("no memory", -ENOMEM);
 	b.busy = fork();
 	if (b.busy == 0)
-		be_busy(b.pairs, argv[4]);
-	b.handle = connect_to(argv[4], &b.belay);
+		be_busy(argv[4]);
+	connect_to(argv[4], &b.belay, b.handle);
 	start_case(&b, argv[1]);
 	for (round = 0; round < rounds; round++) {
-		b.alone = 0;
 		for (i = 0; i < samples; i++)
 			us[i] = ask(&b);
 		p99[round] = bench_permille(us, samples, 990);
 		median[round] = bench_permille(us, samples, 500);
-		alone[round] = (double)b.alone / samples;
 	}
 	end_case(&b);
 	report("answer_p99_us", argv[1], p99, rounds);
 	report("answer_p50_us", argv[1], median, rounds);
-	report("loaned_share", argv[1], alone, rounds);
 	free(us);
 	return 0;
 }

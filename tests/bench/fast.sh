@@ -144,7 +144,7 @@ for ((i = 1; i <= repeat; i++)); do
 	for case in running stopped preempted; do
 		say "what a client decides by itself is taken back, client $case, run $i of $repeat"
 		restart
-		bench 1 bench_recall "$case" 1 "$samples" "recall" || die "bench_recall failed"
+		bench 1 bench_recall "$case" 1 "$samples" recall || die "bench_recall failed"
 		belay 1 status --json | jq -r --arg case "$case" '.loans.recall_us | to_entries[] |
 			"recall.\(.key)\(if .key == "count" then "" else "_us" end).\($case) \(.value)"'
 	done >"$BED_DIR/recall.$i"
