@@ -46,8 +46,9 @@ struct client_message handle_message(const struct belay_handle *handle, enum cli
 				     enum belay_mode mode, const struct belay_range *range);
 
 /* Lock without asking, as loan_lock(). */
-static inline int handle_lock(struct belay_handle *handle, enum belay_mode mode,
-			      const struct belay_range *range, uint64_t *ret_token)
+static inline __attribute__((always_inline))
+int handle_lock(struct belay_handle *handle, enum belay_mode mode,
+		const struct belay_range *range, uint64_t *ret_token)
 {
 	int r;
 

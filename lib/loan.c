@@ -35,7 +35,7 @@ static bool take(struct resource *resource, uintptr_t self, uintptr_t *ret_who)
 
 bool gate_wait(struct resource *resource)
 {
-	uintptr_t who, self = (uintptr_t)pthread_self();
+	uintptr_t who, self = gate_self();
 	int i;
 
 	for (i = 0; i < GATE_SPINS; i++) {
@@ -57,12 +57,12 @@ bool gate_wait(struct resource *resource)
 	return take(resource, self | GATE_AWAITED, &who);
 }
 
-bool loan_find(struct resource *resource, enum belay_mode mode, const struct belay_range *range)
+bool loan_find(struct resource *resource, enum belay_mode mode, struct belay_range range)
 {
 	struct loan *loan;
 
 	LIST_FOREACH(loan, &resource->loans, link)
-		if (slot_covers(&loan->slot, mode, range)) {
+		if (slot_covers(&loan->slot, mode, &range)) {
 			resource->last = loan;
 			return true;
 		}
@@ -76,7 +76,7 @@ int loan_test(struct resource *resource, uint32_t owner, enum belay_mode mode,
 
 	if (!gate_enter(resource))
 		return r;
-	if (loan_at_hand(resource, mode, range)) {
+	if (loan_at_hand(resource, mode, *range)) {
 		struct loan *loan = resource->last;
 
 		r = slot_test(&loan->slot, owner, mode, range, ret_held);

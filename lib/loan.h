@@ -17,7 +17,7 @@
 #include <sys/single_threaded.h>
 
 #include "lib/private.h"
-#include "slot/commit.h"
+#include "slot/commit_inline.h"
 
 struct loan {
 	struct slot_loan slot;
@@ -40,6 +40,17 @@ struct resource {
 #define GATE_AWAITED ((uintptr_t)1)
 #define GATE_SINGLE ((uintptr_t)2)	/* while the process has but one thread */
 
+/* A number of this thread, aligned like a pointer. */
+static inline uintptr_t gate_self(void)
+{
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_thread_pointer)
+	return (uintptr_t)__builtin_thread_pointer();
+#endif
+#endif
+	return (uintptr_t)pthread_self();
+}
+
 /* Wait a little; true: we have it. */
 bool gate_wait(struct resource *resource);
 void gate_wake(struct resource *resource);
@@ -56,8 +67,8 @@ static inline bool gate_enter(struct resource *resource)
 		atomic_signal_fence(memory_order_seq_cst);
 		return true;
 	}
-	if (__builtin_expect(atomic_compare_exchange_strong_explicit(&resource->gate, &expected,
-			     (uintptr_t)pthread_self(), memory_order_acquire, memory_order_relaxed), 1))
+	if (slot_likely(atomic_compare_exchange_strong_explicit(&resource->gate, &expected, gate_self(),
+								memory_order_acquire, memory_order_relaxed)))
 		return true;
 	return gate_wait(resource);
 }
@@ -73,12 +84,12 @@ static inline void gate_leave(struct resource *resource)
 }
 
 /* Make @resource->last a loan for that, with the gate. False: there is none. belayd may have ended. */
-bool loan_find(struct resource *resource, enum belay_mode mode, const struct belay_range *range);
+bool loan_find(struct resource *resource, enum belay_mode mode, struct belay_range range);
 
-static inline bool loan_at_hand(struct resource *resource, enum belay_mode mode,
-				const struct belay_range *range)
+static inline bool loan_at_hand(struct resource *resource, enum belay_mode mode, struct belay_range range)
 {
-	if (!__builtin_expect(resource->last && slot_covers(&resource->last->slot, mode, range), 1) &&
+	if (!slot_likely(resource->last &&
+			 slot_covers_bytes(&resource->last->slot, mode, range.start, range.end)) &&
 	    !loan_find(resource, mode, range))
 		return false;
 	return !(atomic_load_explicit(&resource->last->belayd->thread, memory_order_relaxed) &
@@ -89,32 +100,36 @@ static inline bool loan_at_hand(struct resource *resource, enum belay_mode mode,
  * As slot_lock() and its like, if there is a loan for it. -ESTALE, -ENOSPC, -ENOMEM: belayd
  * has to be asked. Neither needs the mutex nor minds it.
  */
-static inline int loan_lock(struct resource *resource, uint32_t owner, enum belay_mode mode,
-			    const struct belay_range *range, uint64_t *ret_token)
+static inline __attribute__((always_inline))
+int loan_lock(struct resource *resource, uint32_t owner, enum belay_mode mode,
+	      const struct belay_range *range, uint64_t *ret_token)
 {
 	int r = -ESTALE;
 
 	if (!gate_enter(resource))
 		return r;
-	if (loan_at_hand(resource, mode, range)) {
+	if (loan_at_hand(resource, mode, *range)) {
 		struct loan *loan = resource->last;
 
-		r = slot_lock(&loan->slot, owner, mode, range, ret_token);
-		if (r == -EAGAIN && atomic_load_explicit(&loan->over, memory_order_relaxed))
+		r = slot_lock_inline(&loan->slot, owner, mode, range->start, range->end);
+		if (slot_likely(r == 0))
+			*ret_token = loan->slot.token;
+		else if (r == -EAGAIN && atomic_load_explicit(&loan->over, memory_order_relaxed))
 			r = -ESTALE;
 	}
 	gate_leave(resource);
 	return r;
 }
 
-static inline int loan_unlock(struct resource *resource, uint32_t owner, const struct belay_range *range)
+static inline __attribute__((always_inline))
+int loan_unlock(struct resource *resource, uint32_t owner, const struct belay_range *range)
 {
 	int r = -ESTALE;
 
 	if (!gate_enter(resource))
 		return r;
-	if (loan_at_hand(resource, BELAY_MODE_SH, range))
-		r = slot_unlock(&resource->last->slot, owner, range);
+	if (loan_at_hand(resource, BELAY_MODE_SH, *range))
+		r = slot_unlock_inline(&resource->last->slot, owner, range->start, range->end);
 	gate_leave(resource);
 	return r;
 }

@@ -58,10 +58,10 @@ static int ask(struct belay_handle *handle, struct client_message *m, enum clien
 }
 
 static __attribute__((noinline)) int lock_by_asking(struct belay_handle *handle, enum belay_mode mode,
-						    const struct belay_range *range, bool wait,
+						    struct belay_range range, bool wait,
 						    const struct timespec *deadline, uint64_t *ret_token)
 {
-	struct client_message answer, m = handle_message(handle, CLIENT_LOCK, mode, range);
+	struct client_message answer, m = handle_message(handle, CLIENT_LOCK, mode, &range);
 	int r;
 
 	m.wait = wait;
@@ -77,7 +77,7 @@ static inline int lock(struct belay_handle *handle, enum belay_lock_mode mode, u
 		       uint64_t length, bool wait, uint64_t *ret_token)
 {
 	struct belay_range range;
-	uint64_t token;
+	uint64_t token = 0;
 	int r = handle_range(handle, mode, start, length, &range);
 
 	if (!likely(r == 0))
@@ -90,7 +90,7 @@ static inline int lock(struct belay_handle *handle, enum belay_lock_mode mode, u
 	}
 	if (r == -EAGAIN && !wait)
 		return r;
-	return lock_by_asking(handle, handle_mode(mode), &range, wait, NULL, ret_token);
+	return lock_by_asking(handle, handle_mode(mode), range, wait, NULL, ret_token);
 }
 
 int belay_lock(struct belay_handle *handle, enum belay_lock_mode mode, uint64_t start,
@@ -124,7 +124,7 @@ int belay_lock_timed(struct belay_handle *handle, enum belay_lock_mode mode, uin
 {
 	struct timespec deadline;
 	struct belay_range range;
-	uint64_t token;
+	uint64_t token = 0;
 	int r;
 
 	/* No time at all: a request withdrawn at once might miss a free lock that is far away. */
@@ -142,18 +142,18 @@ int belay_lock_timed(struct belay_handle *handle, enum belay_lock_mode mode, uin
 		return 0;
 	}
 	deadline = deadline_after(timeout_ms);
-	return lock_by_asking(handle, handle_mode(mode), &range, true, &deadline, ret_token);
+	return lock_by_asking(handle, handle_mode(mode), range, true, &deadline, ret_token);
 }
 
 static __attribute__((noinline)) int unlock_by_telling(struct belay_handle *handle,
-						       const struct belay_range *range)
+						       struct belay_range range)
 {
 	struct belay *belay = handle->belay;
-	struct client_message m = handle_message(handle, CLIENT_UNLOCK, BELAY_MODE_SH, range);
+	struct client_message m = handle_message(handle, CLIENT_UNLOCK, BELAY_MODE_SH, &range);
 	int r;
 
 	enter(belay);
-	r = loan_yield(belay, handle->resource, range);
+	r = loan_yield(belay, handle->resource, &range);
 	if (r == 0)
 		r = send_later(belay, &m);
 	leave(belay);
@@ -169,7 +169,7 @@ int belay_unlock(struct belay_handle *handle, uint64_t start, uint64_t length)
 		return r;
 	if (likely(loan_unlock(handle->resource, handle->owner, &range) == 0))
 		return 0;
-	return unlock_by_telling(handle, &range);
+	return unlock_by_telling(handle, range);
 }
 
 /* Another owner of this process. */

@@ -17,6 +17,7 @@
 #ifndef BELAY_LIB_PRIVATE_H
 #define BELAY_LIB_PRIVATE_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -177,8 +178,18 @@ int send_descriptor(struct belay *belay, const struct client_message *m, int fd)
 int send_box(struct belay *belay);
 
 /* range.c */
-/* (start, length) as (start, end). 0, or -EINVAL: no such bytes. */
-int range_from(uint64_t start, uint64_t length, struct belay_range *ret_range);
+/* (start, length) as (start, end). 0, or -EINVAL: no such bytes. Need not be entered. */
+static inline int range_from(uint64_t start, uint64_t length, struct belay_range *ret_range)
+{
+	if (start > BELAY_OFFSET_MAX)
+		return -EINVAL;
+	if (length > 0 && length - 1 > BELAY_OFFSET_MAX - start)
+		return -EINVAL;
+	ret_range->start = start;
+	ret_range->end = length == 0 ? BELAY_OFFSET_MAX : start + (length - 1);
+	return 0;
+}
+
 /* Length as callers see it: 0 stands for "to the end". */
 uint64_t range_length(const struct belay_range *range);
 

@@ -3,10 +3,12 @@
 # user: those of the second list into who lends, both into who locks there.
 slot_client_sources = \
 	slot/commit.c \
-	slot/commit.h
+	slot/commit.h \
+	slot/commit_inline.h
 slot_sources = \
 	slot/ranges.c \
 	slot/ranges.h \
+	slot/ranges_inline.h \
 	slot/recall.c \
 	slot/recall.h \
 	slot/replay.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "slot/ranges.h"
+#include "slot/ranges_inline.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ void slot_ranges_clear(struct slot_ranges *set)
 {
 	/* The order is a permutation of all chunks, whichever are in use. */
 	set->count = set->used = set->at = set->index = 0;
-	set->ghost = false;
+	set->ghost = SLOT_UNLOCK;
 	set->hot = NULL;
 }
 
@@ -362,7 +362,7 @@ static void settle(struct slot_ranges *set)
 	struct place p = { .at = set->at, .index = set->index };
 	struct slot_chunk *c = set->hot;
 
-	set->ghost = false;
+	set->ghost = SLOT_UNLOCK;
 	if (c->count > (set->used == 1 ? 1 : CHUNK_SPARSE)) {
 		c->count--;
 		memmove(&c->entry[p.index], &c->entry[p.index + 1],
@@ -419,8 +419,8 @@ static bool apply_one(struct slot_ranges *set, const struct slot_entry *entry)
 		if (next->end > entry->end) {
 			next->start = entry->end + 1;
 		} else {
+			set->ghost = next->action;
 			next->action = SLOT_UNLOCK;
-			set->ghost = true;
 			set->count--;
 		}
 	}
@@ -428,9 +428,14 @@ static bool apply_one(struct slot_ranges *set, const struct slot_entry *entry)
 	return true;
 }
 
-static __attribute__((noinline)) void apply(struct slot_ranges *set, const struct slot_entry *entry)
+void slot_ranges_apply(struct slot_ranges *set, const struct slot_entry *entry)
 {
-	if (set->ghost)
+	assert(set->used + 2 <= set->chunks);
+	if (entry->action == SLOT_UNLOCK
+	    ? slot_unlock_quickly(set, entry->start, entry->end, entry->handle)
+	    : slot_lock_quickly(set, entry->start, entry->end, entry->handle, entry->action))
+		return;
+	if (set->ghost != SLOT_UNLOCK)
 		settle(set);
 	if (entry->action != SLOT_UNLOCK) {
 		set->mixed = set->count > 0 && (set->mixed || set->owner != entry->handle);
@@ -440,86 +445,11 @@ static __attribute__((noinline)) void apply(struct slot_ranges *set, const struc
 		apply_slow(set, entry);
 }
 
-/* @a ends before @b begins and is not one with it. */
-static inline bool apart(const struct slot_entry *a, const struct slot_entry *b)
-{
-	return a->handle < b->handle || (a->handle == b->handle && a->end + 1 < b->start);
-}
-
-/* Nothing of the owner's touches @entry if it stands between the entries @low and @high of the hot chunk. */
-static inline bool between(const struct slot_ranges *set, const struct slot_entry *entry, uint32_t low,
-			   uint32_t high)
-{
-	const struct slot_chunk *c = set->hot;
-
-	return (low > 0 ? apart(&c->entry[low - 1], entry) : set->at == 0) &&
-	       (high < c->count ? apart(entry, &c->entry[high]) : set->at + 1 == set->used);
-}
-
-static inline bool lock_quickly(struct slot_ranges *set, const struct slot_entry *entry)
-{
-	struct slot_chunk *c = set->hot;
-	uint32_t i = set->index;
-
-	if (set->owner != entry->handle)
-		return false;
-	if (set->ghost) {
-		if (!between(set, entry, i, i + 1))
-			return false;
-		set->ghost = false;
-	} else if (i < c->count && c->entry[i].handle == entry->handle &&
-		   c->entry[i].action == entry->action && c->entry[i].end + 1 == entry->start) {
-		if (!(i + 1 < c->count ? apart(entry, &c->entry[i + 1]) : set->at + 1 == set->used))
-			return false;
-		c->entry[i].end = entry->end;
-		return true;
-	} else {
-		if (c->count == SLOT_CHUNK_ENTRIES || !between(set, entry, i, i))
-			return false;
-		memmove(&c->entry[i + 1], &c->entry[i], (c->count - i) * sizeof(*entry));
-		c->count++;
-	}
-	c->entry[i] = *entry;
-	set->count++;
-	return true;
-}
-
-static inline bool unlock_quickly(struct slot_ranges *set, const struct slot_entry *entry)
-{
-	struct slot_chunk *c = set->hot;
-	struct slot_entry *e = &c->entry[set->index];
-
-	if (set->ghost || set->index >= c->count)
-		return false;
-	if (e->start != entry->start && set->index + 1 < c->count) {
-		set->index++;
-		e++;
-	}
-	if (e->start != entry->start || e->handle != entry->handle || e->end < entry->end)
-		return false;
-	if (e->end > entry->end) {
-		e->start = entry->end + 1;
-		return true;
-	}
-	e->action = SLOT_UNLOCK;
-	set->ghost = true;
-	set->count--;
-	return true;
-}
-
-void slot_ranges_apply(struct slot_ranges *set, const struct slot_entry *entry)
-{
-	assert(set->used + 2 <= set->chunks);
-	if (set->hot && (entry->action == SLOT_UNLOCK ? unlock_quickly(set, entry) : lock_quickly(set, entry)))
-		return;
-	apply(set, entry);
-}
-
 uint32_t slot_ranges_growth(struct slot_ranges *set, const struct slot_entry *entry)
 {
 	struct change c;
 
-	if (set->ghost)
+	if (set->ghost != SLOT_UNLOCK)
 		settle(set);
 	plan(set, entry, &c);
 	return c.pieces > c.count ? c.pieces - c.count : 0;
@@ -553,13 +483,15 @@ static const struct slot_entry *conflict_with(const struct slot_ranges *set, uin
 	return NULL;
 }
 
-bool slot_ranges_search(const struct slot_ranges *set, const struct slot_entry *entry,
-			struct slot_entry *ret_held)
+bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
+			  struct slot_entry *ret_held)
 {
 	const struct slot_entry *e, *found, *best = NULL;
 	struct place p = { 0 };
 	uint32_t handle;
 
+	if (slot_ranges_alone(set, entry->handle))
+		return false;
 	/* Sorted by owner: if the ends are ours, so is all between. */
 	if (chunk_at(set, 0)->entry[0].handle == entry->handle) {
 		const struct slot_chunk *last = chunk_at(set, set->used - 1);

@@ -39,7 +39,7 @@ struct slot_ranges {
 	uint32_t count;			/* of ranges */
 	uint32_t owner;			/* whose they are, unless ... */
 	bool mixed;			/* ... there may be others' */
-	bool ghost;			/* the entry at hot, index is one */
+	uint32_t ghost;			/* the entry at hot, index is one, of this action; or SLOT_UNLOCK */
 	uint32_t used;			/* chunks in use */
 	uint32_t chunks;		/* that there is memory for */
 	uint32_t at, index;		/* where the last change was: chunk in order, entry in it */
@@ -72,21 +72,12 @@ void slot_ranges_apply(struct slot_ranges *set, const struct slot_entry *entry);
 /* By how many ranges at most the set would grow. */
 uint32_t slot_ranges_growth(struct slot_ranges *set, const struct slot_entry *entry);
 
-/* What slot_ranges_conflict() does where there are several owners. */
-bool slot_ranges_search(const struct slot_ranges *set, const struct slot_entry *entry,
-			struct slot_entry *ret_held);
-
 /*
  * Is another owner than @entry's in the way of it? Then *ret_held (may be NULL) is what
  * that one holds, the first by start.
  */
-static inline bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
-					struct slot_entry *ret_held)
-{
-	if (set->count == 0 || (!set->mixed && set->owner == entry->handle))
-		return false;
-	return slot_ranges_search(set, entry, ret_held);
-}
+bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
+			  struct slot_entry *ret_held);
 
 /*
  * Walk over the set in order of owner and start. *cursor starts at 0; the set must not
