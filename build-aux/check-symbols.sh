@@ -10,8 +10,9 @@ set -u
 . "$top_srcdir/tests/tap.sh"
 
 library=$top_builddir/lib/.libs/libbelay.so
-map=$(find "$top_srcdir/lib" -name '*.map')
-if [ ! -e "$library" ] || [ -z "$map" ]; then
+map=$top_srcdir/lib/libbelay.map
+preload=$top_builddir/lib/.libs/libbelay-preload.so
+if [ ! -e "$library" ]; then
 	skip_all "libbelay.so is not built yet"
 fi
 
@@ -33,4 +34,18 @@ for name in $(declared); do
 	check "$name stands in libbelay(3)" grep -qw "$name" "$top_srcdir/man/libbelay.3"
 	check "a test calls $name" used "$name"
 done
+
+# The preload library stands before the C library with what its script names, and nothing else.
+taken() {
+	sed -n '/global:/,/local:/s/^[[:blank:]]*\([a-z0-9_]*\);$/\1/p' "$top_srcdir/lib/preload/libbelay-preload.map"
+}
+if [ -e "$preload" ]; then
+	is "$($NM -D --defined-only "$preload" | awk '{ print $3 }' | sort)" "$(taken | sort)" \
+		"libbelay-preload.so takes what its version script names, and nothing else"
+	is "$($NM -D --undefined-only "$preload" | grep -cE ' (malloc|free|calloc|realloc|aligned_alloc)(@|$)')" 0 \
+		"and has memory of its own"
+	for name in $(taken); do
+		check "belay-preload(7) tells of ${name#__}" grep -qw "${name#__}" "$top_srcdir/man/belay-preload.7"
+	done
+fi
 done_testing

@@ -3,3 +3,4 @@ dist_man_MANS += man/belay.conf.5
 dist_man_MANS += man/libbelay.3
 dist_man_MANS += man/belay.1
 dist_man_MANS += man/belayd.8
+dist_man_MANS += man/belay-preload.7

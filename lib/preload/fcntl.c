@@ -96,7 +96,7 @@ static int unlock(struct description *d, int cmd, const struct extent *e)
 	/* What was never locked from here need not be unlocked. */
 	if (!handle)
 		return 0;
-	r = belay_unlock(handle, e->start, extent_length(e));
+	r = wait_unlock(handle, e->start, e->end);
 	if (r == 0)
 		held_remove(held_by(d, cmd), !__libc_single_threaded, e->start, e->end);
 	return r;
@@ -122,7 +122,7 @@ static int lock(const struct calm *calm, int fd, struct description *d, int cmd,
 	int r = file_handle(fd, d, owner, mode, &handle);
 
 	if (r == 0)
-		r = wait_lock(calm, d, handle, mode, e->start, extent_length(e), is_wait(cmd));
+		r = wait_lock(calm, d, handle, mode, e->start, e->end, is_wait(cmd));
 	if (r < 0)
 		return r;
 	held_add(held_by(d, cmd), !__libc_single_threaded, e->start, e->end);
@@ -249,8 +249,7 @@ int fcntl_lock(int fd, int cmd, struct flock *l)
 	if (r <= 0)
 		return result(r);
 	while ((r = once(fd, cmd, l)) == -WAIT_RESTART)
-		if (is_wait(cmd))
-			pthread_testcancel();
+		;
 	return r > 0 ? (int)syscall(SYS_fcntl, fd, cmd, l) : result(r);
 }
 

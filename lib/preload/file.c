@@ -31,9 +31,7 @@ static int look(int fd, dev_t *ret_device, ino_t *ret_inode)
 /* Two descriptors of one open file description? Where that may not be asked: no. */
 static bool same_description(int a, int b)
 {
-	pid_t self = getpid();
-
-	return syscall(SYS_kcmp, self, self, KCMP_FILE_TYPE, (unsigned long)a, (unsigned long)b) == 0;
+	return syscall(SYS_kcmp, preload.pid, preload.pid, KCMP_FILE_TYPE, (unsigned long)a, (unsigned long)b) == 0;
 }
 
 /* ---- files; mutex held ---- */
@@ -300,11 +298,11 @@ static void drop_posix(struct file *file)
 	if (!handle || !held_any(&file->held))
 		return;
 	/* A failure is the loss of all, which the next lock will tell. */
-	if (belay_unlock(handle, 0, 0) == 0)
+	if (wait_unlock(handle, ALL) == 0)
 		held_remove(&file->held, !__libc_single_threaded, ALL);
 }
 
-/* Of the program's open descriptors the first one but @fd that @fd's description has, too. */
+/* A descriptor of which nothing is known, and that has the description of @fd, too; or -1. */
 static int find_sharer(int fd)
 {
 	char buf[2048];
@@ -325,7 +323,9 @@ static int find_sharer(int fd)
 			at += step;
 			for (; *name >= '0' && *name <= '9'; name++)
 				other = other * 10 + (*name - '0');
-			if (*name == '\0' && other != fd && other != dir && same_description(fd, other))
+			/* What is known has another one. */
+			if (*name == '\0' && other != fd && other != dir && !table_get(other) &&
+			    same_description(fd, other))
 				found = other;
 		}
 	}

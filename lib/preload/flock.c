@@ -15,7 +15,7 @@
 
 static int unlock(struct description *d)
 {
-	int r = d->flock ? belay_unlock(d->flock, 0, 0) : 0;
+	int r = d->flock ? wait_unlock(d->flock, 0, BELAY_OFFSET_MAX) : 0;
 
 	if (r == 0)
 		d->flock_held = 0;
@@ -32,7 +32,7 @@ static int lock(const struct calm *calm, int fd, struct description *d, int kind
 	if (r == 0 && d->flock_held != 0 && d->flock_held != kind)
 		r = unlock(d);
 	if (r == 0)
-		r = wait_lock(calm, d, handle, mode, 0, 0, wait);
+		r = wait_lock(calm, d, handle, mode, 0, BELAY_OFFSET_MAX, wait);
 	if (r == 0)
 		d->flock_held = kind;
 	return r;

@@ -308,11 +308,12 @@ static inline bool file_enter_quickly(int fd, struct description **ret_descripti
 #define WAIT_RESTART 4096
 
 /*
- * Within @calm: a lock as fcntl(2) takes it. 0; -EAGAIN if not @wait; -EINTR and
+ * Within @calm, @end included: a lock as fcntl(2) takes it. 0; -EAGAIN if not @wait; -EINTR and
  * -WAIT_RESTART with the request withdrawn; or what belay_lock() returns.
  */
 int wait_lock(const struct calm *calm, struct description *d, struct belay_handle *handle,
-	      enum belay_lock_mode mode, uint64_t start, uint64_t length, bool wait);
+	      enum belay_lock_mode mode, uint64_t start, uint64_t end, bool wait);
+int wait_unlock(struct belay_handle *handle, uint64_t start, uint64_t end);
 
 /* ---- fcntl.c ---- */
 

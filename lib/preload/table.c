@@ -64,8 +64,8 @@ int table_set(int fd, struct description *description)
 }
 
 /* One page; from @at to @end in it. False: the call wants no more. */
-static int scan(struct description *_Atomic *page, int base, unsigned at, unsigned end, const struct description *wanted,
-		void (*call)(int fd))
+static int scan(struct description *_Atomic *page, int base, unsigned at, unsigned end,
+		const struct description *wanted, void (*call)(int fd))
 {
 	for (; at < end; at++) {
 		const struct description *d = atomic_load_explicit(&page[at], memory_order_acquire);

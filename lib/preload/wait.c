@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/handle.h"
 #include "lib/preload/preload.h"
 
 /* It is looked again, should another thread have come into being and taken the answer. */
@@ -58,20 +59,52 @@ static bool is_done(struct waiter *w)
 	return done;
 }
 
-/* 0; -EINTR: pthread_cancel(), whose signal cannot be blocked. */
-static int sleep_once(const struct calm *calm, const struct waiter *w, int signals)
+/* A place to be cancelled at, see abandon(). */
+static void sleep_once(const struct calm *calm, const struct waiter *w, int signals)
 {
+	int cancel;
 	struct pollfd p[3] = {
 		{ .fd = belay_fd(w->connection->belay), .events = POLLIN },
 		{ .fd = w->event_fd, .events = POLLIN },
 		{ .fd = signals, .events = POLLIN },
 	};
 
-	if (poll(p, 3, signals < 0 ? LOOK_MS / 10 : LOOK_MS) < 0)
-		return errno == EINTR ? -EINTR : 0;
+	pthread_setcancelstate(signals < 0 ? PTHREAD_CANCEL_DISABLE : calm->cancel, &cancel);
+	(void)poll(p, 3, signals < 0 ? LOOK_MS / 10 : LOOK_MS);
+	pthread_setcancelstate(cancel, NULL);
 	if (calm_due(calm) == CALM_PASSING)
 		calm_pass(calm);
-	return 0;
+}
+
+/*
+ * As belay_unlock(), but when it returns belayd knows. A program may tell
+ * another one that the lock is free, whose own try must not come to belayd before.
+ */
+int wait_unlock(struct belay_handle *handle, uint64_t start, uint64_t end)
+{
+	const struct belay_range range = { .start = start, .end = end };
+	struct client_message m = handle_message(handle, CLIENT_UNLOCK, BELAY_MODE_SH, &range);
+	struct belay *belay = handle->belay;
+	struct call call = { 0 };
+	int r;
+
+	if (loan_unlock(handle->resource, handle->owner, &range) == 0)
+		return 0;
+	enter(belay);
+	r = call_open(belay, &call, CLIENT_RESULT);
+	if (r == 0) {
+		m.number = call.number;
+		r = loan_yield(belay, handle->resource, &range);
+		if (r == 0)
+			r = send_message(belay, &m);
+		if (r == 0)
+			r = call_wait(belay, &call, NULL);
+		if (r == 0)
+			r = call.result;
+		call_close(belay, &call);
+	}
+	leave(belay);
+	return r;
 }
 
 /* The request's result, -EINTR and -WAIT_RESTART: it is withdrawn. */
@@ -82,48 +115,88 @@ static int await(const struct calm *calm, struct waiter *w, int signals)
 	while (!is_done(w)) {
 		enum calm_due due = calm_due(calm);
 
-		if (want == 0 && due >= CALM_RESTART)
-			want = due == CALM_INTERRUPT ? -EINTR : -WAIT_RESTART;
-		else if (sleep_once(calm, w, want == 0 ? signals : -1) < 0 && want == 0)
-			want = -WAIT_RESTART;
-		else
+		if (want < 0 || due < CALM_RESTART) {
+			sleep_once(calm, w, want < 0 ? -1 : signals);
 			continue;
+		}
+		want = due == CALM_INTERRUPT ? -EINTR : -WAIT_RESTART;
 		(void)belay_lock_cancel(w->connection->belay, w->request);
 	}
 	/* It may have been granted before. */
 	return w->result == -EINTR && want < 0 ? want : w->result;
 }
 
-static int queue(const struct calm *calm, struct link *link, struct belay_handle *handle,
-		 enum belay_lock_mode mode, uint64_t start, uint64_t length)
+/* One who waits, and what he leaves behind. */
+struct queued {
+	const struct calm *calm;
+	struct description *d;
+	struct belay_handle *handle;
+	uint64_t start, end;
+	struct waiter *w;
+	int signals;
+};
+
+static void end_wait(const struct queued *q)
+{
+	pthread_mutex_lock(&preload.mutex);
+	LIST_REMOVE(q->w, link);
+	pthread_mutex_unlock(&preload.mutex);
+	if (q->signals >= 0)
+		syscall(SYS_close, q->signals);
+	if (q->w->event_fd >= 0)
+		syscall(SYS_close, q->w->event_fd);
+	free(q->w);
+}
+
+/* The thread is cancelled, and leaves as if it had never asked. */
+static void abandon(void *arg)
+{
+	const struct queued *q = arg;
+
+	(void)belay_lock_cancel(q->w->connection->belay, q->w->request);
+	while (!is_done(q->w))
+		sleep_once(q->calm, q->w, -1);
+	if (q->w->result == 0)
+		(void)wait_unlock(q->handle, q->start, q->end);
+	end_wait(q);
+	file_leave(q->d);
+	calm_end(q->calm);
+}
+
+static int start(struct queued *q, enum belay_lock_mode mode)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
+	uint64_t length = q->end == BELAY_OFFSET_MAX ? 0 : q->end - q->start + 1;
 	sigset_t all;
-	int signals, r;
+	int r;
 
 	if (!w)
 		return -ENOLCK;
 	sigfillset(&all);
-	w->connection = link;
+	q->w = w;
+	q->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	w->connection = q->d->file->connection;
 	w->event_fd = __libc_single_threaded ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	calm_all();
 	pthread_mutex_lock(&preload.mutex);
-	r = belay_lock_start(handle, mode, start, length, &w->request);
-	if (r == 0)
-		LIST_INSERT_HEAD(&preload.waiters, w, link);
+	r = belay_lock_start(q->handle, mode, q->start, length, &w->request);
+	LIST_INSERT_HEAD(&preload.waiters, w, link);
 	pthread_mutex_unlock(&preload.mutex);
-	if (r == 0) {
-		r = await(calm, w, signals);
-		pthread_mutex_lock(&preload.mutex);
-		LIST_REMOVE(w, link);
-		pthread_mutex_unlock(&preload.mutex);
-	}
-	if (signals >= 0)
-		syscall(SYS_close, signals);
-	if (w->event_fd >= 0)
-		syscall(SYS_close, w->event_fd);
-	free(w);
+	if (r < 0)
+		end_wait(q);
+	return r;
+}
+
+static int queue(struct queued *q, enum belay_lock_mode mode)
+{
+	int r = start(q, mode);
+
+	if (r < 0)
+		return r;
+	pthread_cleanup_push(abandon, q);
+	r = await(q->calm, q->w, q->signals);
+	pthread_cleanup_pop(0);
+	end_wait(q);
 	return r;
 }
 
@@ -132,17 +205,18 @@ static int queue(const struct calm *calm, struct link *link, struct belay_handle
  * is in the way. Where somebody often is, it only costs the time to hear a no.
  */
 int wait_lock(const struct calm *calm, struct description *d, struct belay_handle *handle,
-	      enum belay_lock_mode mode, uint64_t start, uint64_t length, bool wait)
+	      enum belay_lock_mode mode, uint64_t start_at, uint64_t end, bool wait)
 {
 	unsigned busy = atomic_load_explicit(&d->busy, memory_order_relaxed);
+	struct queued q = { .calm = calm, .d = d, .handle = handle, .start = start_at, .end = end };
 	int r;
 
 	if (!wait || busy == 0) {
-		r = belay_trylock(handle, mode, start, length, NULL);
+		r = belay_trylock(handle, mode, start_at, end == BELAY_OFFSET_MAX ? 0 : end - start_at + 1, NULL);
 		if (r != -EAGAIN || !wait)
 			return r;
 		busy = BUSY_MAX;
 	}
 	atomic_store_explicit(&d->busy, (uint8_t)(busy - 1), memory_order_relaxed);
-	return queue(calm, d->file->connection, handle, mode, start, length);
+	return queue(&q, mode);
 }

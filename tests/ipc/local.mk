@@ -49,3 +49,11 @@ TESTS += tests/ipc/test_differential
 tests_ipc_test_differential_SOURCES = tests/ipc/test_differential.c tests/ipc/differential.h \
 	tests/ipc/differential_model.c tests/ipc/differential_plan.c tests/ipc/differential_work.c
 tests_ipc_test_differential_LDADD = tests/ipc/libipc.a lib/libbelay.la
+
+# What locks do, as programs see it: by the kernel and by belay under the preload library.
+check_PROGRAMS += tests/ipc/lock_rules
+tests_ipc_lock_rules_SOURCES = tests/ipc/lock_rules.c tests/ipc/lock_rules.h tests/ipc/lock_rules_files.c \
+	tests/ipc/lock_rules_wait.c
+tests_ipc_lock_rules_LDADD = -lpthread
+TESTS += tests/ipc/shim.sh
+EXTRA_DIST += tests/ipc/shim.sh tests/ipc/shim_common.sh

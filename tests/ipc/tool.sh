@@ -71,7 +71,7 @@ check "version" gives 0 '^belay [0-9]' "$belay" --version
 check "nothing at all is wrong" gives 2 'subcommand is missing' "$belay"
 check "no such subcommand" gives 2 'no such subcommand: cook' "$belay" cook
 check "no such option" gives 2 'unknown option --cook' "$belay" --cook
-for command in status locks lock bench fence-ack dump replay; do
+for command in status locks lock run bench fence-ack dump replay; do
 	check "help of $command" gives 0 "^Usage: belay $command" "$belay" "$command" --help
 	check "help $command" gives 0 "^Usage: belay $command" "$belay" help "$command"
 	check "$command with an unknown option" gives 2 'unknown option --cook' "$belay" "$command" --cook
