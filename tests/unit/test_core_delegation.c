@@ -269,27 +269,32 @@ static void test_while_given(void)
 {
 	struct ring *ring = ring_new(2, BELAY_STABLE_ALL, NULL);
 
-	share(ring, 1, 2, 1000);
-	unlock(ring, at(2, 90), 1000, 1000);
-	(void)lock_now(ring, at(1, 1), 100, 200, EX, true);
-	ok(claim(ring, at(1, 2), 1, 1, EX) != 0, "set up: node 1 has claimed it, with a lock far off");
-	unlock(ring, at(1, 90), 1000, 1000);
 	(void)lock_now(ring, at(1, 1), 0, 9, EX, true);
-	(void)ring_lock(ring, at(2, 1), 1, 300, 300, EX, true, 1);
+	(void)lock_now(ring, at(1, 2), 20, 29, EX, true);
+	(void)ring_lock(ring, at(1, 1), 1, 25, 200, EX, true, 1);	/* waits for client 2 */
+	(void)ring_lock(ring, at(2, 1), 1, 100, 100, EX, true, 2);
 	(void)ring_deliver(ring);
-	(void)ring_lock(ring, at(1, 1), 1, 90, 99, EX, false, 2);
-	ok_int(result(ring, 2), 0, "with RELINQ on its way the rest is its node's");
-	(void)ring_lock(ring, at(1, 2), 1, 90, 100, SH, false, 3);
-	ok_int(result(ring, 3), 1, "what is given up is not");
-	(void)ring_unlock(ring, at(1, 1), 1, 150, 160);
-	ok_uint(pieces(ring, 1, at(1, 1)), 3, "an unlock there comes behind the RELINQ");
+	ok_delegations(ring, 2, "1:EX[0-]!", "RELINQ of all from 20 on is on its way");
+	(void)ring_lock(ring, at(1, 2), 1, 15, 19, EX, false, 3);
+	ok_int(result(ring, 3), 0, "the rest is its node's");
+	ok_uint(pieces(ring, 1, at(1, 2)), 2, "a lock there merges with none that RELINQ lists");
+	(void)ring_lock(ring, at(1, 3), 1, 15, 22, SH, false, 4);
+	ok_int(result(ring, 4), 1, "what is given up has to be asked for");
+	(void)ring_unlock(ring, at(1, 2), 1, 28, END);
+	(void)ring_lock(ring, at(1, 3), 1, 28, 28, SH, false, 5);
+	ok_int(result(ring, 5), 1, "and an unlock there comes behind the RELINQ");
 	ring_pass(ring, 5 * MS);
-	ok_int(result(ring, 1), 0, "node 2 has its lock");
-	ok_int(result(ring, 3), -EAGAIN, "what had to be asked is refused");
-	ok_int(lock_now(ring, at(2, 2), 155, 155, EX, false), 0, "what was unlocked is free");
-	ok_int(lock_now(ring, at(2, 2), 149, 149, EX, false), -EAGAIN, "what was not is held");
-	ok_int(lock_now(ring, at(2, 2), 99, 99, EX, false), -EAGAIN, "so is the new neighbour");
-	ok_delegations(ring, 2, "2:EX[201-]", "which node 2 asked for");
+	ok_delegations(ring, 2, "", "what was asked for has taken the rest as well");
+	ok_int(result(ring, 2), 0, "node 2 has its lock");
+	ok_int(result(ring, 4), -EAGAIN, "what was held is refused");
+	ok_int(result(ring, 5), -EAGAIN, "so is what another waits for");
+	ok_uint(pieces(ring, 2, at(1, 2)), 2, "node 2 knows both locks");
+	(void)ring_client_gone(ring, 1, 1);
+	ring_pass(ring, 5 * MS);
+	ok_int(lock_now(ring, at(2, 2), 28, 29, EX, false), 0, "what was unlocked is free");
+	ok_int(lock_now(ring, at(2, 2), 27, 27, EX, false), -EAGAIN, "what was not is held");
+	ok_int(lock_now(ring, at(2, 2), 19, 19, EX, false), -EAGAIN, "so is its neighbour");
+	ok(ring_agree(ring), "the replicas agree");
 	(void)ring_free(ring);
 }
 
@@ -328,7 +333,7 @@ static void test_claim_between(void)
 	ok_int(lock_now(ring, at(2, 1), 50, 59, SH, true), 0, "on the rest they go on");
 	ok_delegations(ring, 3, "1:EX[0-49]", "and leave it alone");
 	ok_int(lock_now(ring, at(1, 1), 45, 55, SH, true), 0, "where it reaches out it asks as others do");
-	ok_delegations(ring, 3, "", "and its part is known to all again");
+	ok_delegations(ring, 3, "1:EX[0-31]", "and gives up what it has not used there");
 	(void)ring_free(ring);
 }
 

@@ -247,6 +247,10 @@ static void test_join(void)
 		ring_pass(ring, 5 * MS);
 	}
 	(void)ring_lock(ring, at(2, 50), 1, 0, 0, EX, true, 400);
+	(void)ring_lock(ring, at(1, 60), 8, 0, 9, EX, true, 401);
+	ring_pass(ring, 5 * MS);
+	(void)ring_unlock(ring, at(1, 60), 8, 0, 4);
+	(void)ring_lock(ring, at(2, 60), 8, 0, 4, EX, true, 402);
 	ring_pass(ring, 5 * MS);
 	ring_kill(ring, 3);
 	(void)ring_run(ring);
