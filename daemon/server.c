@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@
 
 /* Sources served in one turn. */
 #define READY_MAX 256
-#define HEARD_MAX 512		/* packets; the kernel keeps fewer for a socket, unless told otherwise */
+/* Bytes of one client: some thousand requests. */
+#define HEARD_MAX 65536u
 #define ACCEPTS_MAX 64
 /* Times of recalls are of the last one to two of these. */
 #define ROTATE_US 10000000u
@@ -348,18 +350,18 @@ static int receive(struct server *s, struct client *c, struct packet *ret_packet
 	return 1;
 }
 
-/* False: there is none, or no more should be read. */
-static bool read_packet(struct server *s, struct client *c)
+/* Its size; 0: there is none, or no more should be read. */
+static size_t read_packet(struct server *s, struct client *c)
 {
 	struct packet packet;
 	int r = receive(s, c, &packet);
 
 	if (r == 0)
-		return false;
+		return 0;
 	if (r < 0) {
 		s->stats.gone++;
 		client_drop(s, c);
-		return false;
+		return 0;
 	}
 	s->stats.packets++;
 	if (packet.truncated) {
@@ -376,26 +378,28 @@ static bool read_packet(struct server *s, struct client *c)
 	for (size_t i = 0; i < packet.fd_count; i++)
 		descriptor_close(s->closer, &s->identities.mounts, c->peer.pid, packet.fds[i]);
 	if (c->dead || !engine_pressed(s->engine))
-		return !c->dead;
+		return c->dead ? 0 : packet.size;
 	/* What this client causes cannot leave fast enough: read it later. */
 	if (!c->held_back) {
 		c->held_back = true;
 		TAILQ_INSERT_TAIL(&s->held_back, c, held_back_link);
 		set_events(s, c);
 	}
-	return false;
+	return 0;
 }
 
 /*
  * One packet a turn, so that no client keeps the others waiting; but all that a
- * socket holds if others wait for just that.
+ * socket holds if others wait for just that, unless it refills as fast as it is read.
  */
 static void on_readable(struct server *s, struct client *c)
 {
-	unsigned most = s->hearing ? HEARD_MAX : 1;
+	size_t left = s->hearing ? HEARD_MAX : 1, size;
 
-	while (most > 0 && read_packet(s, c))
-		most--;
+	do {
+		size = read_packet(s, c);
+		left -= size < left ? size : left;
+	} while (size > 0 && left > 0);
 }
 
 static void on_client(struct server *s, struct client *c, uint32_t events)
@@ -414,6 +418,8 @@ static void on_source(struct server *s, struct source *source, uint32_t events)
 {
 	if (source->type == SOURCE_LISTENER) {
 		on_connections(s);
+	} else if (source->type == SOURCE_PASS) {
+		/* The pass is being made. */
 	} else if (source->client->dead) {
 		/* Its other source came first. */
 	} else if (source->type == SOURCE_PROCESS) {
@@ -460,36 +466,33 @@ static void serve_pass(struct server *s)
 	request_run_later(s, due);
 }
 
-static void take_turn(struct server *s);
-
-static void on_later(void *data)
+/*
+ * Others than clients have their turn before those that came last. (libqb sleeps up to
+ * 50 ms before it runs a job; a descriptor that is always readable is seen at once.)
+ */
+static void want_pass(struct server *s)
 {
-	struct server *s = data;
+	bool wanted = s->later_count > 0;
+	struct epoll_event ev = { .events = wanted ? EPOLLIN : 0, .data.ptr = &s->pass };
 
-	s->later_job = false;
-	take_turn(s);
+	if (wanted != s->pass_wanted && epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->pass_fd, &ev) == 0)
+		s->pass_wanted = wanted;
 }
 
-static void take_turn(struct server *s)
+static int32_t on_ready(int32_t fd, int32_t revents, void *data)
 {
+	struct server *s = data;
 	bool again = false;
 
+	(void)fd;
+	(void)revents;
 	engine_turn_begin(s->engine);
 	do {
 		serve_pass(s);
 		again = !again && s->later_count > 0;
 	} while (again || (s->later_count == 0 && linger(s)));
 	engine_turn_end(s->engine);
-	/* Others than clients have their turn before those that came last. */
-	if (s->later_count > 0 && !s->later_job)
-		s->later_job = qb_loop_job_add(s->loop, QB_LOOP_HIGH, s, on_later) == 0;
-}
-
-static int32_t on_ready(int32_t fd, int32_t revents, void *data)
-{
-	(void)fd;
-	(void)revents;
-	take_turn(data);
+	want_pass(s);
 	return 0;
 }
 
@@ -618,6 +621,19 @@ static int make_slots(struct server *s)
 	return 0;
 }
 
+static int open_descriptors(struct server *s)
+{
+	struct epoll_event none = { .events = 0, .data.ptr = &s->pass };
+
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	s->pass_fd = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (s->epoll_fd < 0 || s->spare_fd < 0 || s->pass_fd < 0 ||
+	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->pass_fd, &none) < 0)
+		return -errno;
+	return 0;
+}
+
 int server_new(qb_loop_t *loop, const struct config *config, bool standalone, int records,
 	       struct server **ret_server)
 {
@@ -632,7 +648,9 @@ int server_new(qb_loop_t *loop, const struct config *config, bool standalone, in
 	s->records = records;
 	shares_init(&s->shares);
 	s->listen_fd = s->epoll_fd = s->spare_fd = -1;
+	s->pass_fd = -1;
 	s->listener.type = SOURCE_LISTENER;
+	s->pass.type = SOURCE_PASS;
 	TAILQ_INIT(&s->all);
 	TAILQ_INIT(&s->flush);
 	TAILQ_INIT(&s->closing);
@@ -646,12 +664,8 @@ int server_new(qb_loop_t *loop, const struct config *config, bool standalone, in
 		r = closer_new(&s->closer);
 	if (r == 0)
 		r = make_slots(s);
-	if (r == 0) {
-		s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-		s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		if (s->epoll_fd < 0 || s->spare_fd < 0)
-			r = -errno;
-	}
+	if (r == 0)
+		r = open_descriptors(s);
 	if (r < 0) {
 		server_free(s, 0, NULL, true);
 		return r;
@@ -716,12 +730,12 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 	}
 	if (s->engine)
 		(void)qb_loop_poll_del(s->loop, s->epoll_fd);
-	if (s->later_job)
-		(void)qb_loop_job_del(s->loop, QB_LOOP_HIGH, s, on_later);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	if (s->spare_fd >= 0)
 		close(s->spare_fd);
+	if (s->pass_fd >= 0)
+		close(s->pass_fd);
 	identity_map_done(&s->identities);
 	closer_free(s->closer);
 	names_done(&s->names);

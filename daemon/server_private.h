@@ -27,6 +27,7 @@ enum source_type {
 	SOURCE_LISTENER,
 	SOURCE_CLIENT,
 	SOURCE_PROCESS,		/* the client's pidfd */
+	SOURCE_PASS,		/* some requests wait for one more pass */
 };
 
 struct source {
@@ -94,7 +95,9 @@ struct server {
 	struct client_list all, flush, closing, held_back, dead;
 	struct later *later;
 	uint32_t later_count, later_size;
-	bool later_job;			/* qb has a job to go on with them */
+	int pass_fd;			/* always readable; watched if they need a pass of their own */
+	bool pass_wanted;
+	struct source pass;
 	bool hearing;			/* what is read now is what they wait for */
 
 	bool leaving;

@@ -14,6 +14,10 @@
  * number 0 is not answered. An OPEN_FD carries one descriptor by SCM_RIGHTS in
  * its packet, and so does the packet with the RESULT of a SHARE.
  *
+ * Before belayd answers a TEST, or a LOCK that does not wait, it acts upon all
+ * that other clients sent before it, and perhaps also upon what the same client sent
+ * behind it. So who asks this waits for the answer before it says more about that range.
+ *
  * A client that has said SHARE has memory in common with belayd (slot/slot.h):
  * cells, in which it may ask for an answer in place of the socket, and slots,
  * in which belayd lends it a range of a resource, to lock there by itself.

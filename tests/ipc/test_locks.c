@@ -249,11 +249,53 @@ static void test_packet(const struct belayd *d)
 	raw_close(&r);
 }
 
+/* Stopped, belayd finds in its sockets what was said meanwhile, in whatever order it reads them. */
+static void stop(const struct belayd *d)
+{
+	char path[64], line[256] = "";
+	FILE *file;
+
+	kill(d->pid, SIGSTOP);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)d->pid);
+	while (!strstr(line, ") T ")) {
+		file = fopen(path, "re");
+		if (!file || !fgets(line, sizeof(line), file))
+			bail_out("belayd cannot be stopped");
+		fclose(file);
+	}
+}
+
+/* Who was told of an unlock does not meet that lock. */
+static void test_told(const struct belayd *d)
+{
+	struct raw holder, other;
+	uint32_t h, o, tried, again;
+
+	raw_open(&holder, d->socket);
+	raw_open(&other, d->socket);
+	h = (uint32_t)raw_open_name(&holder, "default", "told");
+	o = (uint32_t)raw_open_name(&other, "default", "told");
+	ok_int(raw_lock(&holder, h, POSIX, EX, false, 0, 9), 0, "a lock");
+	stop(d);
+	/* Others come first, each in a packet of its own. */
+	for (uint64_t i = 20; i < 26; i++)
+		raw_unlock(&holder, h, POSIX, i, i);
+	raw_unlock(&holder, h, POSIX, 0, 9);
+	tried = raw_ask_lock(&other, o, POSIX, EX, false, 0, 4);
+	again = raw_ask_lock(&other, o, POSIX, EX, false, 5, 9);
+	kill(d->pid, SIGCONT);
+	ok_int(raw_result(&other, tried, NULL), 0, "is unlocked before another tries it, who sees that");
+	ok_int(raw_result(&other, again, NULL), 0, "with each try");
+	raw_close(&holder);
+	raw_close(&other);
+}
+
 int main(void)
 {
 	struct belayd d;
 
 	belayd_start(&d, NULL);
+	test_told(&d);
 	test_conflict(&d);
 	test_ends(&d);
 	test_waiting(&d);
