@@ -11,9 +11,16 @@
  * and -ENOMEM. No call touches errno on purpose.
  *
  * Thread-safe: any thread may use any handle at any time, except that
- * belay_handle_close() and belay_disconnect() must come last. Not
- * async-signal-safe. After fork() the child must not use the parent's
- * connections (-EPERM); it connects anew.
+ * belay_handle_close() and belay_disconnect() must come last. A signal handler
+ * may lock, unlock and test, whatever it interrupts (belay_lock(), belay_trylock(),
+ * belay_lock_timed(), belay_unlock(), belay_get()), but must return; -EDEADLK if it
+ * came in the middle of another kind of call, and belayd and the process share no
+ * memory. After fork() the child must not use the parent's connections
+ * (-EPERM); it connects anew.
+ *
+ * A lock that no other process wants is most often granted within this one: belayd
+ * lends it the file, or a part of it, and takes it back when another wants it.
+ * Nothing here tells whether that was so.
  */
 #ifndef BELAY_H
 #define BELAY_H

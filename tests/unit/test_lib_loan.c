@@ -256,6 +256,28 @@ static void test_owners(void)
 	finish(&f, belay, h, 4);
 }
 
+/* Closing a handle releases what the process has, if it locked through it: which belayd may not know. */
+static void test_close(void)
+{
+	struct fake f;
+	struct belay *belay;
+	struct belay_handle *h[3];
+
+	fake_start(&f, &belay);
+	for (unsigned i = 0; i < 3; i++) {
+		h[i] = open_name(belay, BELAY_OWNER_PROCESS);
+		make_known(&f, h[i]);
+	}
+	ok_int(belay_lock(h[0], BELAY_EXCLUSIVE, 1, 1, NULL), 0, "a lock through a handle");
+	belay_handle_close(h[2]);
+	ok_uint(fake_count(&f, 1), 1, "stays when another is closed that was not used for it");
+	ok(belay_lock(h[0], BELAY_EXCLUSIVE, 3, 1, NULL) == 0 && belay_lock(h[1], BELAY_EXCLUSIVE, 5, 1, NULL) == 0,
+	   "a lock through another, in the loan");
+	belay_handle_close(h[1]);
+	ok_uint(fake_count(&f, 1), 0, "closing that one releases all");
+	finish(&f, belay, h, 1);
+}
+
 /* ---- waiting ---- */
 
 static void test_waiting(void)
@@ -618,6 +640,7 @@ int main(void)
 	test_overtaken();
 	test_without();
 	test_owners();
+	test_close();
 	test_waiting();
 	test_async();
 	test_frozen();
