@@ -522,7 +522,9 @@ void request_run_later(struct server *s, uint32_t count)
 			on_lock(&t, &s->later[i].m);
 	}
 	s->later_count -= count;
-	memmove(s->later, s->later + count, s->later_count * sizeof(*s->later));
+	/* There is no array as long as nobody had to wait. */
+	if (count > 0)
+		memmove(s->later, s->later + count, s->later_count * sizeof(*s->later));
 }
 
 static void on_unlock(struct turn *t, const struct client_message *m)
