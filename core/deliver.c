@@ -146,6 +146,7 @@ static void arbitrate(struct belay_core *c, uint32_t i)
 		return;
 	}
 	queue_add(c, i, c->place, false);
+	hint_queued(c, i);
 	/* It may wait for a release that this node keeps back for company. */
 	if (!q->own && c->flushed_seq < c->sent_seq)
 		core_emit(c, &flush);

@@ -12,7 +12,7 @@
  */
 #include "core/internal.h"
 
-#define NODES_TOLD 4u
+#define TOLD_MAX 4u			/* who is farther behind will be told by others */
 
 static bool live(const struct belay_core *c, const struct belay_hint *h)
 {
@@ -125,13 +125,38 @@ static void take_early(struct belay_core *c, uint32_t i, uint64_t token)
 	core_emit(c, &a);
 }
 
+struct witness {
+	const struct belay_core *core;
+	const struct request *q;
+};
+
+/*
+ * The sender of a hint has the request, too, and in the same place: behind the
+ * same ops of the same members. That is as good as its acknowledgement in the order.
+ */
+static bool vouches(void *context, uint32_t node)
+{
+	const struct witness *w = context;
+	const struct belay_core *c = w->core;
+
+	for (uint32_t i = 0; i < HINTS_KEPT; i++) {
+		const struct belay_hint *h = &c->hint[i];
+
+		if (h->waiter == w->q->number && h->prefix == w->q->prefix &&
+		    h->node == c->node[node].id && h->to_incarnation == c->incarnation && live(c, h))
+			return true;
+	}
+	return false;
+}
+
 static void try_early(struct belay_core *c, uint32_t i)
 {
 	const struct request *q = request_at(c, i);
 	uint64_t token;
 
 	if (q->own && q->wait && !q->early && !q->cancelled && !q->orphan && !q->weakens &&
-	    q->stable_at <= c->stable && free_early(c, i, &token))
+	    stable_with(c, q->stable_at, vouches, &(struct witness){ c, q }) &&
+	    free_early(c, i, &token))
 		take_early(c, i, token);
 }
 
@@ -174,23 +199,40 @@ int hint_come(struct belay_core *c, const struct belay_hint *h)
 	return 0;
 }
 
-/* Nodes that wait for a part of the range, first come first. */
-static uint32_t waiting_nodes(struct belay_core *c, uint32_t r, struct belay_range range,
-			      uint32_t *ret_nodes)
+/* Tell the node of a waiting request, and that it waits here, too. */
+static void tell(struct belay_core *c, const struct belay_hint *hint, uint32_t i)
 {
-	uint32_t waits = queue_collect(c, resource_at(c, r), range, false), count = 0, n;
+	const struct request *q = request_at(c, i);
+	const struct node *n = &c->node[owner_at(c, q->owner)->node];
+	struct belay_hint h = *hint;
+	struct belay_action a = { .type = BELAY_ACTION_HINT, .hint = &h, .node = n->id };
 
-	for (uint32_t k = 0; k < waits && count < NODES_TOLD; k++) {
-		uint32_t node = owner_at(c, request_at(c, c->scratch[k])->owner)->node;
+	if (q->own || !q->wait || !n->in_view)
+		return;
+	h.to_incarnation = n->incarnation;
+	h.waiter = q->number;
+	h.prefix = q->prefix;
+	c->stats.hints_sent++;
+	core_emit(c, &a);
+}
 
-		if (node == c->self || !c->node[node].in_view)
-			continue;
-		for (n = 0; n < count && ret_nodes[n] != node; n++)
-			;
-		if (n == count)
-			ret_nodes[count++] = node;
+void hint_queued(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	const struct belay_key *key = &resource_at(c, q->resource)->key;
+
+	if (!c->config.hints || !core_serves(c))
+		return;
+	if (q->own) {
+		try_early(c, i);
+		return;
 	}
-	return count;
+	/* It has come too late to be told when the range was released. */
+	for (uint32_t k = 0; k < HINTS_KEPT; k++)
+		if (c->hint[k].node == c->config.self && live(c, &c->hint[k]) &&
+		    overlapping(q->start, q->end, c->hint[k].range) &&
+		    memcmp(&c->hint[k].key, key, sizeof(*key)) == 0)
+			tell(c, &c->hint[k], i);
 }
 
 void hint_released(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
@@ -206,25 +248,18 @@ void hint_released(struct belay_core *c, uint32_t r, uint32_t owner, struct bela
 		.request = early != NULL ? early->number : 0,
 		.token = early != NULL && early->token > c->token ? early->token : c->token,
 	};
-	uint32_t node[NODES_TOLD], count;
+	uint32_t count;
 
-	if (!c->config.hints || !core_serves(c) || resource_at(c, r)->waiting == 0)
+	if (!c->config.hints || !core_serves(c))
 		return;
 	/* Who asks for more, anywhere, may be given it before this release is delivered. */
 	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next)
 		if (request_at(c, i) != early)
 			return;
 	keep(c, &h);
-	count = waiting_nodes(c, r, range, node);
-	for (uint32_t k = 0; k < count; k++) {
-		struct belay_action a = {
-			.type = BELAY_ACTION_HINT, .hint = &h, .node = c->node[node[k]].id,
-		};
-
-		h.ack_incarnation = c->node[node[k]].incarnation;
-		c->stats.hints_sent++;
-		core_emit(c, &a);
-	}
+	count = queue_collect(c, resource_at(c, r), range, false);
+	for (uint32_t k = 0; k < count && k < TOLD_MAX; k++)
+		tell(c, &h, c->scratch[k]);
 	look(c, &h);
 }
 

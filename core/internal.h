@@ -62,6 +62,7 @@ struct request {
 	uint64_t start, end, max_end;
 	struct link by_range;
 	uint64_t queue;			/* order in the queue: the place of its op */
+	uint64_t prefix;		/* what had been delivered of each member by then */
 	uint32_t owner, resource;
 	uint32_t number;		/* (node, number) names it in the cluster; 0: no request, LATE */
 	uint32_t hash_next;
@@ -625,6 +626,8 @@ void request_void(struct belay_core *c, uint32_t q, bool lost);
 int hint_come(struct belay_core *c, const struct belay_hint *hint);
 /* This node's stable point has moved. */
 void hint_look(struct belay_core *c);
+/* A request that all know waits from now on. */
+void hint_queued(struct belay_core *c, uint32_t q);
 /* The last op sent releases the range; @early: a request that was taken early and ends by it. */
 void hint_released(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
 		   const struct request *early);
@@ -658,6 +661,11 @@ void deliver_op(struct belay_core *c, const struct belay_op *op);
 /* stable.c: acknowledgements */
 void stable_frame(struct belay_core *c, const struct belay_frame *f);
 void stable_update(struct belay_core *c);
+/* A hash of the order's prefix here: how many ops of each member were delivered. */
+uint64_t stable_prefix(const struct belay_core *c);
+/* Would the own op @seq be stable if those that @vouches names had acknowledged it, too? */
+bool stable_with(const struct belay_core *c, uint64_t seq,
+		 bool (*vouches)(void *context, uint32_t node), void *context);
 /* A grant to @node rests on an op delivered at @place: acknowledge if it is our duty (S5). */
 void stable_duty(struct belay_core *c, uint32_t node, uint64_t place);
 void stable_tick(struct belay_core *c);

@@ -7,7 +7,7 @@
  */
 #include "core/internal.h"
 
-#define USE_FRESH_US 100000u		/* longer unused: out of the way */
+#define USE_FRESH_US 25000u		/* longer unused: out of the way */
 #define USE_HULL 256u			/* requests after which the hull begins anew */
 #define ROOM_MIN 256u
 #define ROOM_MAX 16384u

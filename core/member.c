@@ -316,6 +316,9 @@ void member_quorum(struct belay_core *c, bool flag)
 static void close_life(struct belay_core *c, uint32_t i)
 {
 	c->token += TOKEN_UNSEEN;
+	/* Grants that this alone makes believed come behind those, too. */
+	for (uint32_t q = c->done.head; q != 0; q = request_at(c, q)->list_next)
+		request_at(c, q)->token += TOKEN_UNSEEN;
 	client_release_node(c, i);
 }
 

@@ -27,6 +27,15 @@ static uint64_t majority_point(const struct belay_core *c)
 	return point < own ? point : own;
 }
 
+/* Where all must know, must this one? A member without state cannot go on alone. */
+static bool needed(const struct belay_core *c, uint32_t i)
+{
+	const struct node *n = &c->node[i];
+
+	return i != c->self && n->standing != BELAY_NODE_CLOSED &&
+	       !(n->standing == BELAY_NODE_MEMBER && !n->synced);
+}
+
 static uint64_t everybody_point(const struct belay_core *c)
 {
 	uint64_t point = c->node[c->self].seq;
@@ -34,11 +43,7 @@ static uint64_t everybody_point(const struct belay_core *c)
 	for (uint32_t i = 0; i < c->node_count; i++) {
 		const struct node *n = &c->node[i];
 
-		/* A member without state cannot go on alone, so it need not know. */
-		if (i == c->self || n->standing == BELAY_NODE_CLOSED ||
-		    (n->standing == BELAY_NODE_MEMBER && !n->synced))
-			continue;
-		if (n->acked < point)
+		if (needed(c, i) && n->acked < point)
 			point = n->acked;
 	}
 	return point;
@@ -56,6 +61,38 @@ void stable_update(struct belay_core *c)
 		hint_look(c);
 	}
 	request_settle(c);
+}
+
+uint64_t stable_prefix(const struct belay_core *c)
+{
+	uint64_t h = 0;
+
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		const struct node *n = &c->node[i];
+
+		if (n->standing == BELAY_NODE_MEMBER || n->standing == BELAY_NODE_LEFT)
+			h = index_mix(index_mix(index_mix(h, n->id), n->incarnation), n->seq);
+	}
+	return h | 1;
+}
+
+bool stable_with(const struct belay_core *c, uint64_t seq,
+		 bool (*vouches)(void *context, uint32_t node), void *context)
+{
+	bool all = c->config.stability == BELAY_STABLE_ALL;
+	uint32_t others = member_majority(c) - 1, have = 0;
+
+	if (seq <= c->stable)
+		return true;
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		const struct node *n = &c->node[i];
+		bool knows = i != c->self && (n->acked >= seq || vouches(context, i));
+
+		have += knows;
+		if (all && !knows && needed(c, i))
+			return false;
+	}
+	return all || have >= others;
 }
 
 void stable_duty(struct belay_core *c, uint32_t node, uint64_t place)

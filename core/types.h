@@ -169,8 +169,11 @@ struct belay_frame {
 struct belay_hint {
 	uint32_t node;			/* sender */
 	uint64_t incarnation;
-	uint64_t ack_incarnation;	/* and what it has delivered of the receiver's ops: */
-	uint64_t ack_seq;
+	uint64_t to_incarnation;	/* of the receiver */
+	/* A request of the receiver that waits for it at the sender, and a hash of what the
+	 * sender had delivered of each member before it. */
+	uint32_t waiter;
+	uint64_t prefix;
 	uint64_t seq;			/* of the REL */
 	struct belay_key key;
 	struct belay_range range;

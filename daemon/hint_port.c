@@ -103,7 +103,7 @@ void hint_port_send(struct hint_port *p, uint32_t node, const struct belay_hint 
 	struct outgoing *o = &p->out;
 	const struct wire_hints head = {
 		.node = hint->node, .incarnation = hint->incarnation,
-		.to = node, .to_incarnation = hint->ack_incarnation,
+		.to = node, .to_incarnation = hint->to_incarnation,
 	};
 	int r;
 

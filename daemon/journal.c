@@ -244,8 +244,9 @@ static void put_hint(struct writer *w, const struct belay_hint *hint)
 {
 	put_u32(w, hint->node);
 	put_u64(w, hint->incarnation);
-	put_u64(w, hint->ack_incarnation);
-	put_u64(w, hint->ack_seq);
+	put_u64(w, hint->to_incarnation);
+	put_u32(w, hint->waiter);
+	put_u64(w, hint->prefix);
 	put_u64(w, hint->seq);
 	put_key(w, &hint->key);
 	put_range(w, &hint->range);

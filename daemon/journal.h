@@ -22,7 +22,7 @@
 #include "wire/wire.h"
 
 #define JOURNAL_MAGIC "BELAYJNL"
-#define JOURNAL_VERSION 2u
+#define JOURNAL_VERSION 3u
 #define JOURNAL_HEAD_SIZE 4096u
 #define JOURNAL_RING_MIN (256u * 1024)
 
@@ -34,7 +34,7 @@ enum journal_type {
 	JOURNAL_CLIENT_GONE,	/* client */
 	JOURNAL_LOAN_HELD,	/* loan start end client key pid kind mode */
 	JOURNAL_LOAN_BACK,	/* loan start end used used_ex token */
-	JOURNAL_HINT,		/* node incarnation ack_incarnation ack_seq seq lockspace id start end
+	JOURNAL_HINT,		/* node incarnation to_incarnation waiter prefix seq lockspace id start end
 				 * client key pid kind request token */
 	JOURNAL_FENCE,		/* node */
 	JOURNAL_LEAVE,

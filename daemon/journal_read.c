@@ -140,8 +140,9 @@ static void get_hint(struct journal_reader *r, struct reader *c, struct belay_ev
 
 	hint->node = get_u32(c);
 	hint->incarnation = get_u64(c);
-	hint->ack_incarnation = get_u64(c);
-	hint->ack_seq = get_u64(c);
+	hint->to_incarnation = get_u64(c);
+	hint->waiter = get_u32(c);
+	hint->prefix = get_u64(c);
 	hint->seq = get_u64(c);
 	hint->key = get_key(c);
 	hint->range = get_range(c);

@@ -291,8 +291,8 @@ static void add_loan_back(struct text *t, const struct belay_event *ev)
 
 static void add_hint(struct text *t, const struct belay_hint *hint)
 {
-	add(t, " of %" PRIu32 ".%" PRIu64 " ack %" PRIu64 ".%" PRIu64, hint->node, hint->seq,
-	    hint->ack_incarnation, hint->ack_seq);
+	add(t, " of %" PRIu32 ".%" PRIu64 " to %" PRIu64 ".%" PRIu32 " behind %" PRIx64, hint->node,
+	    hint->seq, hint->to_incarnation, hint->waiter, hint->prefix);
 	add_key(t, &hint->key);
 	add_range(t, &hint->range);
 	add_owner(t, &hint->owner);

@@ -27,12 +27,13 @@ int wire_put_hint(struct wire_writer *w, const struct wire_hints *head, const st
 	struct writer c = { .at = w->buf + w->at, .end = w->buf + w->size };
 
 	assert(hint->node == head->node && hint->incarnation == head->incarnation);
-	assert(hint->ack_incarnation == head->to_incarnation);
+	assert(hint->to_incarnation == head->to_incarnation);
 	assert(hint->owner.node == hint->node && hint->owner.kind < BELAY_KIND_COUNT);
 	assert(hint->seq != 0 && range_valid(&hint->range));
 
 	put_u8(&c, (uint8_t)hint->owner.kind);
-	put_varint(&c, hint->ack_seq);
+	put_varint(&c, hint->waiter);
+	put_u64(&c, hint->prefix);
 	put_varint(&c, hint->seq);
 	put_key(&c, &hint->key);
 	put_varint(&c, hint->owner.client);
@@ -74,7 +75,7 @@ int wire_get_hint(struct wire_reader *r, const struct wire_hints *head, struct b
 	struct belay_hint hint = {
 		.node = head->node,
 		.incarnation = head->incarnation,
-		.ack_incarnation = head->to_incarnation,
+		.to_incarnation = head->to_incarnation,
 		.owner = { .node = head->node },
 	};
 	uint8_t kind;
@@ -82,7 +83,8 @@ int wire_get_hint(struct wire_reader *r, const struct wire_hints *head, struct b
 	if (c.at == c.end)
 		return 0;
 	kind = get_u8(&c);
-	hint.ack_seq = get_varint(&c, UINT64_MAX);
+	hint.waiter = get_varint32(&c);
+	hint.prefix = get_u64(&c);
 	hint.seq = get_varint(&c, UINT64_MAX);
 	hint.key = get_key(&c);
 	hint.owner.client = get_varint32(&c);

@@ -67,7 +67,10 @@ static bool busy_now(const struct sim *sim, const struct request *request)
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		const struct request *q = &sim->request[i];
 
-		if (!q->used || q->test || q->answered || (q->orphan && sim->owner[q->owner].gone))
+		if (!q->used || q->test || q->answered)
+			continue;
+		/* Who waits may have it by a hint: a test takes it for held, even if its client is gone by now. */
+		if (q->orphan && sim->owner[q->owner].gone && !(request->test && sim->config.hints))
 			continue;
 		/* It was refused, and its client will hear of it. */
 		if (q->decided && q->result != 0 && q->lowered == 0)

@@ -86,7 +86,7 @@ void codec_trip(struct sim *sim, struct message *message)
 void codec_hint_trip(struct sim *sim, struct belay_hint *hint, uint32_t to)
 {
 	const struct wire_hints head = {
-		.node = hint->node, .incarnation = hint->incarnation, .to = to, .to_incarnation = hint->ack_incarnation,
+		.node = hint->node, .incarnation = hint->incarnation, .to = to, .to_incarnation = hint->to_incarnation,
 	};
 	unsigned char buf[WIRE_MESSAGE_MAX];
 	struct wire_hints got;

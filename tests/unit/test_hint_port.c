@@ -259,7 +259,7 @@ static void end(struct bed *bed)
 static struct belay_hint some_hint(uint32_t node, uint64_t seq)
 {
 	return (struct belay_hint){
-		.node = node, .incarnation = 10 + node, .ack_incarnation = 20, .ack_seq = 30, .seq = seq,
+		.node = node, .incarnation = 10 + node, .to_incarnation = 20, .waiter = 30, .prefix = 0x1234, .seq = seq,
 		.key = { .lockspace = 7, .id = { 1, 2, 3 } }, .range = { 100, 199 },
 		.owner = { .node = node, .client = 4, .key = 5, .kind = BELAY_KIND_OFD },
 		.request = 6, .token = 777,
@@ -304,12 +304,12 @@ static void test_batches(struct bed *bed)
 	hint_port_send(port, 1, &hint);
 	hint_port_send(port, 2, &hint);
 	ok(await(bed, 1, one + 1), "a hint to another node sends the first one off");
-	hint.ack_incarnation++;
+	hint.to_incarnation++;
 	hint_port_send(port, 2, &hint);
 	ok(await(bed, 2, two + 1), "so does one for another life of the same node");
 	hint_port_flush(port);
 	ok(await(bed, 2, two + 2), "the flush sends the last");
-	ok_uint(bed->node[1].hint[two + 1].ack_incarnation, 21, "each for its life");
+	ok_uint(bed->node[1].hint[two + 1].to_incarnation, 21, "each for its life");
 
 	one = bed->node[0].count;
 	for (unsigned i = 0; i < 100; i++) {

@@ -23,7 +23,7 @@ static const struct belay_core_config config = {
 };
 
 static const struct belay_hint hint = {
-	.node = 5, .incarnation = 6, .ack_incarnation = 77, .ack_seq = 1000, .seq = 1001,
+	.node = 5, .incarnation = 6, .to_incarnation = 77, .waiter = 1000, .prefix = 0x1234, .seq = 1001,
 	.key = { .lockspace = 7, .id = { 1, 2, 3 } }, .range = { 5, BELAY_OFFSET_MAX },
 	.owner = { .node = 5, .client = 4, .key = 9, .kind = BELAY_KIND_FLOCK },
 	.request = 12, .token = 1235,

@@ -84,6 +84,7 @@ static void test_samples(void)
 
 /* Bodies behind the eight bytes that every message starts with. */
 #define HEAD "01 0200000000000000 03 0400000000000000 "
+#define PREFIX "1122334455667788 "
 #define KEY "01000000 000102030405060708090a0b0c0d0e0f "
 
 /* Pairs that differ in the one thing that is wrong, so that it is the reason. */
@@ -95,18 +96,18 @@ static const struct {
 	{ "no receiver", HEAD, "01 0200000000000000 00 0400000000000000" },
 	{ "a sender above 32 bits", "ffffffff0f 0200000000000000 03 0400000000000000",
 	  "ffffffff1f 0200000000000000 03 0400000000000000" },
-	{ "an owner of unknown kind", HEAD "02 01 01 " KEY "01 00 00 01 00 00",
-	  HEAD "03 01 01 " KEY "01 00 00 01 00 00" },
-	{ "a REL without a number", HEAD "00 00 01 " KEY "01 00 00 01 00 00",
-	  HEAD "00 00 00 " KEY "01 00 00 01 00 00" },
-	{ "a range too long", HEAD "00 00 01 " KEY "01 00 01 feffffffffffffff7f 00 00",
-	  HEAD "00 00 01 " KEY "01 00 01 ffffffffffffffff7f 00 00" },
-	{ "a request above 32 bits", HEAD "00 00 01 " KEY "01 00 00 01 ffffffff0f 00",
-	  HEAD "00 00 01 " KEY "01 00 00 01 ffffffff1f 00" },
-	{ "a padded number", HEAD "00 7f 01 " KEY "01 00 00 01 00 00",
-	  HEAD "00 ff00 01 " KEY "01 00 00 01 00 00" },
-	{ "half a hint behind a whole one", HEAD "00 00 01 " KEY "01 00 00 01 00 00",
-	  HEAD "00 00 01 " KEY "01 00 00 01 00 00 00" },
+	{ "an owner of unknown kind", HEAD "02 01 " PREFIX "01 " KEY "01 00 00 01 00 00",
+	  HEAD "03 01 " PREFIX "01 " KEY "01 00 00 01 00 00" },
+	{ "a REL without a number", HEAD "00 00 " PREFIX "01 " KEY "01 00 00 01 00 00",
+	  HEAD "00 00 " PREFIX "00 " KEY "01 00 00 01 00 00" },
+	{ "a range too long", HEAD "00 00 " PREFIX "01 " KEY "01 00 01 feffffffffffffff7f 00 00",
+	  HEAD "00 00 " PREFIX "01 " KEY "01 00 01 ffffffffffffffff7f 00 00" },
+	{ "a request above 32 bits", HEAD "00 00 " PREFIX "01 " KEY "01 00 00 01 ffffffff0f 00",
+	  HEAD "00 00 " PREFIX "01 " KEY "01 00 00 01 ffffffff1f 00" },
+	{ "a padded number", HEAD "00 7f " PREFIX "01 " KEY "01 00 00 01 00 00",
+	  HEAD "00 ff00 " PREFIX "01 " KEY "01 00 00 01 00 00" },
+	{ "half a hint behind a whole one", HEAD "00 00 " PREFIX "01 " KEY "01 00 00 01 00 00",
+	  HEAD "00 00 " PREFIX "01 " KEY "01 00 00 01 00 00 00" },
 };
 
 static int law_of_body(const char *hex)
@@ -179,7 +180,7 @@ static void test_asserts(void)
 	a.hint.incarnation++;
 	ok_asserts(put, &a, "a hint of another life");
 	a = attempt();
-	a.hint.ack_incarnation++;
+	a.hint.to_incarnation++;
 	ok_asserts(put, &a, "a hint for another life");
 	a = attempt();
 	a.hint.range.start = 101;

@@ -94,9 +94,9 @@ void text_of_record(const struct belay_record *record, char *ret_text)
 void text_of_hint(const struct belay_hint *hint, char *ret_text)
 {
 	*ret_text = 0;
-	add(ret_text, "node=%" PRIu32 "/%" PRIu64 " ack=%" PRIu64 "/%" PRIu64 " seq=%" PRIu64
+	add(ret_text, "node=%" PRIu32 "/%" PRIu64 " to=%" PRIu64 "/%" PRIu32 "/%" PRIx64 " seq=%" PRIu64
 	    " request=%" PRIu32 " token=%" PRIu64, hint->node, hint->incarnation,
-	    hint->ack_incarnation, hint->ack_seq, hint->seq, hint->request, hint->token);
+	    hint->to_incarnation, hint->waiter, hint->prefix, hint->seq, hint->request, hint->token);
 	add_key(ret_text, &hint->key);
 	add_range(ret_text, &hint->range);
 	add_owner(ret_text, &hint->owner);

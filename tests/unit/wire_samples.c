@@ -360,17 +360,17 @@ const struct hint_sample hint_samples[] = {
 	}, {
 		.name = "a process gives back a byte, an open file all of it",
 		.head = HINTS, .hint_count = 2, .hint = {
-			{ .node = 1, .incarnation = 2, .ack_incarnation = 4, .ack_seq = 300, .seq = 301,
+			{ .node = 1, .incarnation = 2, .to_incarnation = 4, .waiter = 300, .prefix = 0x1234, .seq = 301,
 			  .key = INODE, .range = { 100, 100 }, .owner = { .node = 1, .client = 7 },
 			  .token = 0x123456 },
-			{ .node = 1, .incarnation = 2, .ack_incarnation = 4, .seq = 302,
+			{ .node = 1, .incarnation = 2, .to_incarnation = 4, .seq = 302,
 			  .key = NAMED, .range = { 0, BELAY_OFFSET_MAX }, .request = 77,
 			  .owner = { .node = 1, .client = 300, .key = 0x123456789,
 				     .kind = BELAY_KIND_FLOCK } },
 		},
-		.hex = "424c594702025e00 010200000000000000030400000000000000 "
-		       "00ac02ad023412ed5e3031323334353637383961626364650007006401 00d6e848 "
-		       "0200ae0201000000ffffff00000000000000000000000000ac0289cf959a1200004d00",
+		.hex = "424c594702026e0001020000000000000003040000000000000000ac023412000000000000ad"
+		       "023412ed5e303132333435363738396162636465000700640100d6e848020000000000000000"
+		       "00ae0201000000ffffff00000000000000000000000000ac0289cf959a1200004d00",
 	}, {
 		.name = "the highest values",
 		.head = {
@@ -378,17 +378,17 @@ const struct hint_sample hint_samples[] = {
 			.to_incarnation = UINT64_MAX,
 		},
 		.hint_count = 1, .hint = { {
-			.node = UINT32_MAX, .incarnation = UINT64_MAX, .ack_incarnation = UINT64_MAX,
-			.ack_seq = UINT64_MAX, .seq = UINT64_MAX, .key = HIGHEST,
+			.node = UINT32_MAX, .incarnation = UINT64_MAX, .to_incarnation = UINT64_MAX,
+			.waiter = UINT32_MAX, .prefix = UINT64_MAX, .seq = UINT64_MAX, .key = HIGHEST,
 			.range = { BELAY_OFFSET_MAX, BELAY_OFFSET_MAX },
 			.owner = { .node = UINT32_MAX, .client = UINT32_MAX, .key = UINT64_MAX,
 				   .kind = BELAY_KIND_FLOCK },
 			.request = UINT32_MAX, .token = UINT64_MAX,
 		} },
-		.hex = "424c594702027300 "
-		       "ffffffff0fffffffffffffffffffffffff0fffffffffffffffff02ffffffffffffffffff01ff"
-		       "ffffffffffffffff01ffffffffffffffffffffffffffffffffffffffffffffffff0fffffffff"
-		       "ffffffffff01ffffffffffffffff7f00ffffffff0fffffffffffffffffff01",
+		.hex = "424c594702027600ffffffff0fffffffffffffffffffffffff0fffffffffffffffff02ffffff"
+		       "ff0fffffffffffffffffffffffffffffffffff01ffffffffffffffffffffffffffffffffffff"
+		       "ffffffffffff0fffffffffffffffffff01ffffffffffffffff7f00ffffffff0fffffffffffff"
+		       "ffffff01",
 	},
 };
 const unsigned hint_sample_count = COUNT_OF(hint_samples);
