@@ -11,6 +11,7 @@ CLUSTER_TESTS += \
 	tests/cluster/pause.sh \
 	tests/cluster/refused.sh \
 	tests/cluster/restart.sh \
+	tests/cluster/shim.sh \
 	tests/cluster/two_node.sh
 EXTRA_DIST += $(CLUSTER_TESTS) tests/cluster/bed tests/cluster/common.sh
 

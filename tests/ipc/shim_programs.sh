@@ -25,6 +25,7 @@ together() { # NUMBER COMMAND...: so many at once, each told which it is
 		"$@" "$i" &
 		pids+=($!)
 	done
+	work_go "$dir/files" "$count"
 	for i in "${pids[@]}"; do wait "$i" || result=1; done
 	return "$result"
 }
@@ -38,14 +39,14 @@ under() { # WHICH COMMAND...: belay, or locks that do nothing
 works() {
 	local work=$1
 	rm -rf "$dir/files/"*
-	"${work}_begin" "$dir/files" && together 4 under nothing "${work}_do" "$dir/files" >"$dir/out" 2>&1
+	"${work}_begin" "$dir/files" && together 4 under nothing work_do "$work" "$dir/files" >"$dir/out" 2>&1
 	refuse "$work, with no locks: its data are wrong" "${work}_right" "$dir/files" 4
 	rm -rf "$dir/files/"*
 	check "$work begins" "${work}_begin" "$dir/files"
 	: >"$dir/seen"
 	watch &
 	watcher=$!
-	check "$work: four processes" together 4 under belay "${work}_do" "$dir/files"
+	check "$work: four processes" together 4 under belay work_do "$work" "$dir/files"
 	kill "$watcher"
 	wait "$watcher" 2>/dev/null
 	check "$work: its data are right" "${work}_right" "$dir/files" 4

@@ -12,6 +12,18 @@
 # shellcheck disable=SC2034
 works=(ping_pong python_lockf python_flock perl_fcntl perl_flock tdb sqlite_journal sqlite_wal)
 
+# Who is done before the others begin has proved nothing: all begin together.
+work_do() { # WORK DIR NUMBER
+	: >"$2/ready.$3"
+	until [ -e "$2/go" ]; do sleep 0.01; done
+	"$1_do" "$2" "$3"
+}
+work_go() { # DIR COUNT
+	local end=$((SECONDS + 60))
+	until [ "$(find "$1" -name 'ready.*' | wc -l)" -eq "$2" ] || [ "$SECONDS" -gt "$end" ]; do sleep 0.02; done
+	: >"$1/go"
+}
+
 # make_nolock FILE: a library under which locking always works, and does nothing.
 make_nolock() {
 	# $CC may be several words.
@@ -165,7 +177,7 @@ print(int(db[b"n"]), len(list(db.keys())))' "$1/t.tdb")
 
 # ---- sqlite3: concurrent writers ----
 
-inserts=60
+inserts=120
 sqlite_begin() { # DIR JOURNAL
 	rm -f "$1"/s.db*
 	sqlite3 "$1/s.db" "PRAGMA journal_mode=$2; CREATE TABLE t(who INTEGER, i INTEGER, filler TEXT);
