@@ -22,6 +22,17 @@ static struct belay_handle *open_name(struct belay *belay, enum belay_lock_owner
 	return handle;
 }
 
+/* So many messages of that type have come. */
+static unsigned said(struct fake *f, enum client_type type)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&f->mutex);
+	n = f->messages[type];
+	pthread_mutex_unlock(&f->mutex);
+	return n;
+}
+
 /* Whether a handle may lock is known when it has. Nothing that the test counts. */
 static void make_known(struct fake *f, struct belay_handle *handle)
 {
@@ -32,10 +43,12 @@ static void make_known(struct fake *f, struct belay_handle *handle)
 			bail_out("no lock");
 	if (belay_lock(handle, BELAY_SHARED, 0, 0, NULL) < 0 || belay_unlock(handle, 0, 0) < 0)
 		bail_out("no lock");
-	fake_await(f, CLIENT_UNLOCK, f->messages[CLIENT_LOCK]);
+	fake_await(f, CLIENT_UNLOCK, said(f, CLIENT_LOCK));
+	pthread_mutex_lock(&f->mutex);
 	memset(f->messages, 0, sizeof(f->messages));
 	f->cells = f->no_cells = 0;
 	f->lend = true;
+	pthread_mutex_unlock(&f->mutex);
 }
 
 static void finish(struct fake *f, struct belay *belay, struct belay_handle **handles, unsigned count)
@@ -55,12 +68,7 @@ static void be_heard(struct belay *belay)
 
 static unsigned asked(struct fake *f)
 {
-	unsigned n;
-
-	pthread_mutex_lock(&f->mutex);
-	n = f->messages[CLIENT_LOCK] + f->messages[CLIENT_UNLOCK] + f->messages[CLIENT_TEST];
-	pthread_mutex_unlock(&f->mutex);
-	return n;
+	return said(f, CLIENT_LOCK) + said(f, CLIENT_UNLOCK) + said(f, CLIENT_TEST);
 }
 
 /* ---- one owner ---- */
@@ -95,7 +103,7 @@ static void test_loan(void)
 	ok_int(belay_unlock(h, 0, 0), 0, "all is unlocked in it");
 	ok_uint(fake_count(&f, 1), 0, "and nothing is held");
 	ok_int(belay_lock(h, BELAY_EXCLUSIVE, 10, 1, &token), 0, "once more");
-	ok_uint(f.messages[CLIENT_RETURN], 2, "each loan that ended was returned");
+	ok_uint(said(&f, CLIENT_RETURN), 2, "each loan that ended was returned");
 	finish(&f, belay, &h, 1);
 }
 
@@ -115,14 +123,14 @@ static void test_part(void)
 	ok_int(belay_unlock(h, 1000, 1000), 0, "and have read");
 	ok_uint(asked(&f), 1, "without a word");
 	ok_int(belay_get(h, BELAY_EXCLUSIVE, 1000, 1, &holder), 0, "who else reads is to be asked");
-	ok(asked(&f) == 2 && f.messages[CLIENT_RETURN] == 1, "without the loan");
+	ok(asked(&f) == 2 && said(&f, CLIENT_RETURN) == 1, "without the loan");
 	ok_int(belay_lock(h, BELAY_SHARED, 1000, 1, NULL), 0, "another loan");
 	ok_int(belay_lock(h, BELAY_EXCLUSIVE, 10, 1, NULL), 0, "elsewhere one asks");
-	ok(asked(&f) == 4 && f.messages[CLIENT_RETURN] == 1, "with the loan");
+	ok(asked(&f) == 4 && said(&f, CLIENT_RETURN) == 1, "with the loan");
 	ok_int(belay_lock(h, BELAY_SHARED, 1010, 1, NULL), 0, "which goes on");
 	ok_uint(asked(&f), 4, "without a word");
 	ok_int(belay_lock(h, BELAY_SHARED, 1999, 2, NULL), 0, "what reaches beyond it ends it");
-	ok(asked(&f) == 5 && f.messages[CLIENT_RETURN] == 2, "and is asked for");
+	ok(asked(&f) == 5 && said(&f, CLIENT_RETURN) == 2, "and is asked for");
 	finish(&f, belay, &h, 1);
 }
 
@@ -194,7 +202,7 @@ static void test_overtaken(void)
 	pthread_join(thread, NULL);
 	ok_int(l.result, 0, "who waited is granted");
 	ok_int(belay_lock(h, BELAY_EXCLUSIVE, 51, 1, NULL), 0, "its loan counts all that was said");
-	ok_uint(f.messages[CLIENT_LOCK], 4, "so it is good");
+	ok_uint(said(&f, CLIENT_LOCK), 4, "so it is good");
 	finish(&f, belay, &h, 1);
 }
 
@@ -217,7 +225,7 @@ static void test_without(void)
 	f.lend = false;
 	ok(belay_lock(h, BELAY_EXCLUSIVE, 1, 1, NULL) == 0 && belay_lock(h, BELAY_EXCLUSIVE, 2, 1, NULL) == 0,
 	   "without loans, too");
-	ok(f.cells == 2 && f.messages[CLIENT_SHARE] == 1, "in cells");
+	ok(f.cells == 2 && said(&f, CLIENT_SHARE) == 1, "in cells");
 	finish(&f, belay, &h, 1);
 }
 
@@ -355,7 +363,7 @@ static void test_frozen(void)
 	ok_int(belay_lock(h, BELAY_EXCLUSIVE, 1, 1, NULL), 0, "a loan");
 	slot_freeze(fake_head(&f, 0));
 	ok_int(belay_lock(h, BELAY_EXCLUSIVE, 3, 1, NULL), 0, "frozen: one asks");
-	ok(asked(&f) == 2 && f.messages[CLIENT_RETURN] == 1, "without the loan");
+	ok(asked(&f) == 2 && said(&f, CLIENT_RETURN) == 1, "without the loan");
 	finish(&f, belay, &h, 1);
 }
 
@@ -431,7 +439,7 @@ static void test_closed(void)
 	fake_await(&f, CLIENT_RETURN, 1);
 	ok(f.lent == 2, "cannot be used, and is returned");
 	ok_int(belay_lock(h[0], BELAY_EXCLUSIVE, 3, 1, NULL), 0, "the first still can");
-	ok_uint(f.messages[CLIENT_LOCK], 2, "without a word");
+	ok_uint(said(&f, CLIENT_LOCK), 2, "without a word");
 	finish(&f, belay, h, 2);
 }
 
