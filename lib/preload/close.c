@@ -73,7 +73,8 @@ static int copy_to(int fd, int to, int flags)
 {
 	int r;
 
-	if (to != fd && to >= 0 && syscall(SYS_fcntl, fd, F_GETFD, 0) >= 0) {
+	/* Only if it is going to be done. */
+	if (to != fd && to >= 0 && !(flags & ~O_CLOEXEC) && syscall(SYS_fcntl, fd, F_GETFD, 0) >= 0) {
 		if (file_concerns(to))
 			file_closing(to);
 		if (link_owns(to)) {

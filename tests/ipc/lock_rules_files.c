@@ -119,6 +119,8 @@ void rule_copies(void)
 	rules_say("dup2() over itself", dup2(a, a));
 	rules_map("that does nothing");
 	rules_say("dup3() over itself", dup3(a, a, 0));
+	rules_say("dup3() of a flag that is none", dup3(n, a, O_APPEND));
+	rules_map("they do nothing");
 	rules_say("dup3()", dup3(n, a, O_CLOEXEC));
 	rules_map("that closes it");
 	close(a);

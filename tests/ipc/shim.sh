@@ -65,6 +65,32 @@ nested() { lock_and "$dir/files/a" "$belay" lock "$dir/files/a" -n -- true; }
 check "and is excluded by it" gives 1 '' nested
 check "nothing is left" gives 0 '^0 held, 0 waiting' "$belay" locks
 
+# ---- what is not as the kernel's ----
+
+# shellcheck disable=SC2016
+inherited() { # a child locks what its parent has
+	shim perl -e "$perl_lock"'
+		open(my $f, "+<", shift) or die $!;
+		flock($f, LOCK_EX) or die $!;
+		my $child = fork();
+		exit(flock($f, LOCK_EX | LOCK_NB) ? 0 : $!{EAGAIN} ? 7 : 9) unless $child;
+		waitpid($child, 0);
+		exit($? >> 8)' "$dir/files/a"
+}
+check "a child is another owner than its parent, even by an inherited descriptor" gives 7 '' inherited
+# shellcheck disable=SC2016
+own() { # it closes all there is, and dup2() meets one of the library's descriptors
+	shim perl -MPOSIX -e "$perl_lock"'
+		open(my $f, "+<", shift) or die $!;
+		fcntl($f, F_SETLK, l(F_WRLCK, 0, 1)) or die $!;
+		my ($own) = grep { readlink("/proc/self/fd/$_") =~ /socket/ } 3 .. 2000;
+		die "no socket" unless defined $own;
+		die "closed" if defined POSIX::close($own);
+		die "replaced" if defined POSIX::dup2(0, $own);
+		fcntl($f, F_SETLK, l(F_WRLCK, 5, 1)) or die $!;' "$dir/files/a"
+}
+check "the library's descriptors are none of the program's" gives 0 '' own
+
 # ---- exec, and descriptors that are gone ----
 
 # shellcheck disable=SC2016

@@ -99,3 +99,11 @@ tests_unit_test_lib_loan_SOURCES = tests/unit/test_lib_loan.c \
 	tests/unit/fake_belayd.c tests/unit/fake_belayd.h tests/ipc/peer.h
 tests_unit_test_lib_loan_CFLAGS = $(AM_CFLAGS) -pthread
 tests_unit_test_lib_loan_LDADD = lib/libbelay.la slot/libbelayslot.a wire/libbelaywire.a
+
+# The preload library: what it calculates.
+check_PROGRAMS += tests/unit/test_preload
+TESTS += tests/unit/test_preload
+tests_unit_test_preload_SOURCES = tests/unit/test_preload.c lib/preload/extent.c lib/preload/held.c \
+	lib/preload/place.c lib/preload/table.c
+tests_unit_test_preload_CFLAGS = $(AM_CFLAGS) -pthread
+tests_unit_test_preload_LDADD = -lpthread
