@@ -298,6 +298,49 @@ static void test_while_given(void)
 	(void)ring_free(ring);
 }
 
+/* What a node counts in private goes on where another node counts. */
+static void test_tokens(void)
+{
+	struct ring *ring = ring_new(3, BELAY_STABLE_MAJORITY, NULL);
+	struct ring_reply r = { 0 };
+	uint64_t last;
+
+	(void)lock_now(ring, at(1, 1), 0, 9, EX, true);
+	for (unsigned k = 0; k < 1000; k++) {
+		(void)ring_lock(ring, at(1, 2), 1, 10, 10, EX, true, NOW);
+		r = ring_reply(ring, NOW);
+		(void)ring_unlock(ring, at(1, 2), 1, 10, 10);
+	}
+	last = r.token;
+	(void)ring_lock(ring, at(2, 1), 1, 10, 10, EX, true, NOW);
+	ring_pass(ring, 5 * MS);
+	r = ring_reply(ring, NOW);
+	ok(r.answered && r.result == 0 && r.token > last, "behind a thousand that nobody else has seen");
+	last = r.token;
+	(void)ring_client_gone(ring, 1, 1);
+	(void)ring_client_gone(ring, 2, 1);
+	ring_pass(ring, 130000 * MS);
+	(void)ring_lock(ring, at(3, 1), 1, 10, 10, EX, true, NOW);
+	(void)ring_run(ring);
+	r = ring_reply(ring, NOW);
+	ok(r.answered && r.token > last, "and when the resource was forgotten");
+	for (unsigned k = 0; k < 1000; k++) {
+		last = r.token;
+		(void)ring_unlock(ring, at(3, 1), 1, 10, 10);
+		(void)ring_lock(ring, at(3, 1), 1, 10, 10, EX, true, NOW);
+		r = ring_reply(ring, NOW);
+	}
+	ring_kill(ring, 3);
+	(void)ring_fence(ring, 1, 3);
+	ring_pass(ring, 5 * MS);
+	(void)ring_lock(ring, at(1, 1), 1, 10, 10, EX, true, NOW);
+	ring_pass(ring, 5 * MS);
+	last = r.token;
+	r = ring_reply(ring, NOW);
+	ok(r.answered && r.token > last, "and when its node died with what it had counted");
+	(void)ring_free(ring);
+}
+
 /* Two nodes that fight about nothing, on an arbitrated resource, each get their part. */
 static void test_claim_of_parts(void)
 {
@@ -527,6 +570,7 @@ int main(void)
 	test_border();
 	test_unlock_over_border();
 	test_while_given();
+	test_tokens();
 	test_claim_of_parts();
 	test_claim_between();
 	test_readers();
