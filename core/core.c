@@ -10,7 +10,8 @@ static bool config_valid(const struct belay_core_config *config)
 	    config->node_count > BELAY_NODES_MAX || config->requests_max == 0 ||
 	    config->limits.resources_max == 0 || config->limits.locks_max == 0 ||
 	    config->limits.waiters_max == 0 || config->limits.locks_per_owner_max == 0 ||
-	    config->claim_streak == 0 || config->share_streak == 0 || config->loans_max > UINT32_MAX / 8 || config->limits.resources_max > UINT32_MAX / 4 ||
+	    config->claim_streak == 0 || config->share_streak == 0 ||
+	    config->loans_max > UINT32_MAX / 8 || config->limits.resources_max > UINT32_MAX / 4 ||
 	    config->limits.locks_max > UINT32_MAX / 8 ||
 	    config->limits.waiters_max > UINT32_MAX / 8 ||
 	    config->requests_max > UINT32_MAX / 8 / (config->node_count + 1))

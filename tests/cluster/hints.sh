@@ -78,6 +78,7 @@ is "$(hints 1 enabled) $(hints 2 enabled)" "true true" "both say so"
 check "they fight over three bytes: never two inside, and tokens grow" play 4
 check "node 1 was early, many times" at_least 1 used 100
 check "so was node 2" at_least 2 used 100
+# shellcheck disable=SC2016
 check "all that was sent has come" eval '[ "$(hints 1 sent)" -ge 100 ] && at_least 2 received 100'
 is "$(hints 1 bad_mac) $(hints 1 malformed) $(hints 1 unknown_sender)" "0 0 0" "and was let in"
 used=$(hints 1 used)

@@ -4,7 +4,8 @@
 # Errors planted into core/, slot/, or what the simulator does as a client or as
 # belayd would, one at a time: each must be found by the scenarios or by the seeds. A
 # mutant is a perl script that changes a file; its head says what is wrong then,
-# and which file it is (of core/, if there is no slash). One that changes nothing any more is a failure, too. One mutant: tests/sim/mutants.sh NAME
+# and which file it is (of core/, if there is no slash). One that changes nothing any
+# more is a failure, too. One mutant: tests/sim/mutants.sh NAME
 #
 # MUTANT_SEEDS: how many worlds each has to survive (6000).
 set -u

@@ -435,7 +435,8 @@ struct tally {
 	uint64_t runs, events, steps, ops[BELAY_OP_COUNT], replies, grants, waits, busy, deadlocks;
 	uint64_t interrupted, refused, lost, snapshots, restarts, fences, views, splits, kills, offs;
 	uint64_t holes, privates, stale, free_tests, held_tests, leaves;
-	uint64_t lent, loans_used, loans_refused, recalls, loan_grants, loan_unlocks, loan_busy, stops, client_kills, mad, cast_out;
+	uint64_t lent, loans_used, loans_refused, recalls, loan_grants, loan_unlocks, loan_busy;
+	uint64_t stops, client_kills, mad, cast_out;
 	uint64_t shared, apart;	/* steps of nodes that know of readers who share; snapshots of resources in parts */
 	uint64_t hints_sent, hints_arrived;
 };

@@ -470,7 +470,8 @@ static void test_tokens(void)
 	token = l->token;
 	l->token = UINT64_MAX;
 	r = lock_reply(ring, at(1, 2), 50, 50, EX, true);
-	ok(r.result == 0 && r.token > token && r.token < token + (UINT64_C(1) << 32), "a token too large is not believed");
+	ok(r.result == 0 && r.token > token && r.token < token + (UINT64_C(1) << 32),
+	   "a token too large is not believed");
 	unlock(ring, at(1, 2), 50, 50);
 	ring_pass(ring, 200 * MS);
 	l = borrow(ring, at(1, 1), 0, 9, EX);

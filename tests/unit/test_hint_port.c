@@ -259,7 +259,8 @@ static void end(struct bed *bed)
 static struct belay_hint some_hint(uint32_t node, uint64_t seq)
 {
 	return (struct belay_hint){
-		.node = node, .incarnation = 10 + node, .to_incarnation = 20, .waiter = 30, .prefix = 0x1234, .seq = seq,
+		.node = node, .incarnation = 10 + node, .to_incarnation = 20,
+		.waiter = 30, .prefix = 0x1234, .seq = seq,
 		.key = { .lockspace = 7, .id = { 1, 2, 3 } }, .range = { 100, 199 },
 		.owner = { .node = node, .client = 4, .key = 5, .kind = BELAY_KIND_OFD },
 		.request = 6, .token = 777,
