@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HELD_RANGES 4
+#define HELD_RANGES 12
 
 struct held {
 	atomic_flag busy;

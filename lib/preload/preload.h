@@ -58,7 +58,7 @@ struct description {
 	struct belay_handle *_Atomic ofd, *_Atomic flock;	/* NULL: not used yet */
 	struct held held;		/* by OFD locks */
 	_Atomic int flock_held;		/* LOCK_SH, LOCK_EX or 0 */
-	_Atomic uint8_t busy;		/* not 0: others are often in the way */
+	_Atomic uint8_t busy;		/* not 0: waits are long */
 };
 LIST_HEAD(description_list, description);
 

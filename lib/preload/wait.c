@@ -18,11 +18,15 @@
 #include <unistd.h>
 
 #include "lib/handle.h"
+#include "lib/share.h"
 #include "lib/preload/preload.h"
 
 /* It is looked again, should another thread have come into being and taken the answer. */
 #define LOOK_MS 1000
-/* So many locks are queued for at once after one had to wait. */
+#define LOOK_US 30
+/* Up to here a wait is short. */
+#define SHORT_MS 20u
+/* After one that was not so many are taken not to be. */
 #define BUSY_MAX 16u
 
 /* Hand out the answers that have come, to whomever. */
@@ -76,6 +80,27 @@ static void sleep_once(const struct calm *calm, const struct waiter *w, int sign
 		calm_pass(calm);
 }
 
+static int64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000) + t.tv_nsec / 1000;
+}
+
+/* Between enter() and leave(): belayd is often faster than a sleep and a waking. */
+static void look(struct belay *belay, struct call *call)
+{
+	int64_t end = now_us() + LOOK_US;
+
+	if (!belay->share || !belay->share->spin)
+		return;
+	do {
+		call_poll(belay);
+		call_signal(belay);
+	} while (atomic_load(&call->state) != CALL_DONE && now_us() < end);
+}
+
 /*
  * As belay_unlock(), but when it returns belayd knows. A program may tell
  * another one that the lock is free, whose own try must not come to belayd before.
@@ -97,6 +122,8 @@ int wait_unlock(struct belay_handle *handle, uint64_t start, uint64_t end)
 		r = loan_yield(belay, handle->resource, &range);
 		if (r == 0)
 			r = send_message(belay, &m);
+		if (r == 0)
+			look(belay, &call);
 		if (r == 0)
 			r = call_wait(belay, &call, NULL);
 		if (r == 0)
@@ -201,19 +228,23 @@ static int queue(struct queued *q, enum belay_lock_mode mode)
 }
 
 /*
- * A try may bring a loan of the whole file, and is all there is to do as long as nobody
- * is in the way. Where somebody often is, it only costs the time to hear a no.
+ * Most waits are short, and the library's own way is the fastest for them; signals may
+ * wait that long, too. Where waits are often longer, its request would only be
+ * withdrawn each time.
  */
 int wait_lock(const struct calm *calm, struct description *d, struct belay_handle *handle,
 	      enum belay_lock_mode mode, uint64_t start_at, uint64_t end, bool wait)
 {
 	unsigned busy = atomic_load_explicit(&d->busy, memory_order_relaxed);
 	struct queued q = { .calm = calm, .d = d, .handle = handle, .start = start_at, .end = end };
+	uint64_t length = end == BELAY_OFFSET_MAX ? 0 : end - start_at + 1;
 	int r;
 
-	if (!wait || busy == 0) {
-		r = belay_trylock(handle, mode, start_at, end == BELAY_OFFSET_MAX ? 0 : end - start_at + 1, NULL);
-		if (r != -EAGAIN || !wait)
+	if (!wait)
+		return belay_trylock(handle, mode, start_at, length, NULL);
+	if (busy == 0) {
+		r = belay_lock_timed(handle, mode, start_at, length, SHORT_MS, NULL);
+		if (r != -ETIMEDOUT)
 			return r;
 		busy = BUSY_MAX;
 	}
