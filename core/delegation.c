@@ -318,6 +318,18 @@ void delegation_use(struct delegation *d, struct belay_range range, enum belay_m
 	d->used_ex |= mode == BELAY_MODE_EX;
 }
 
+void delegation_tokens_jump(struct belay_core *c, uint64_t by)
+{
+	for (uint32_t i = 1; i < c->delegations.fresh; i++) {
+		struct delegation *d = delegation_at(c, i);
+
+		if (d->resource == 0 || !delegation_own(c, d))
+			continue;
+		d->token += by;
+		d->token_began += by;
+	}
+}
+
 void delegation_token(struct belay_core *c, uint32_t i, uint64_t token)
 {
 	struct delegation *d = delegation_at(c, i);

@@ -7,7 +7,7 @@
  *
  * A hint names the release by its number among its sender's ops: until that one is
  * delivered here, what the owner holds in the table is what it has given back, for it had
- * asked for nothing else by then. Losing a hint costs time; a stale one
+ * nothing asked for by then that it did not have. Losing a hint costs time; a stale one
  * names a release that has been delivered, and means nothing.
  */
 #include "core/internal.h"
@@ -84,6 +84,20 @@ static bool still_wanted(struct look *k, const struct request *e)
 	return true;
 }
 
+/* Requests of one owner that meet are granted one behind the other, or it could not know what
+ * it has. */
+static bool alone(const struct belay_core *c, const struct request *q)
+{
+	for (uint32_t i = owner_at(c, q->owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
+		const struct request *e = request_at(c, i);
+
+		if (e != q && e->resource == q->resource && !e->test &&
+		    overlapping(e->start, e->end, range_of(q->start, q->end)))
+			return false;
+	}
+	return true;
+}
+
 /* All that stands before it must be known to be over: not the holder alone. */
 static bool free_early(struct belay_core *c, uint32_t i, uint64_t *ret_token)
 {
@@ -100,8 +114,10 @@ static bool free_early(struct belay_core *c, uint32_t i, uint64_t *ret_token)
 	for (uint32_t n = 0; n < count; n++) {
 		const struct request *e = request_at(c, c->stack[n]);
 
-		if (e->queue < q->queue && queue_goes_first(c, r, i, c->stack[n]) &&
-		    still_wanted(&k, e))
+		/* Nobody passes another early, not even whom that one waits for: its hints
+		 * would not say so. */
+		if (e->queue < q->queue && !e->test && e->owner != q->owner &&
+		    conflicting(e->mode, q->mode) && still_wanted(&k, e))
 			return false;
 	}
 	*ret_token = k.token;
@@ -155,6 +171,7 @@ static void try_early(struct belay_core *c, uint32_t i)
 	uint64_t token;
 
 	if (q->own && q->wait && !q->early && !q->cancelled && !q->orphan && !q->weakens &&
+	    alone(c, q) &&
 	    stable_with(c, q->stable_at, vouches, &(struct witness){ c, q }) &&
 	    free_early(c, i, &token))
 		take_early(c, i, token);
@@ -252,9 +269,11 @@ void hint_released(struct belay_core *c, uint32_t r, uint32_t owner, struct bela
 
 	if (!c->config.hints || !core_serves(c))
 		return;
-	/* Who asks for more, anywhere, may be given it before this release is delivered. */
+	/* Who asks for more, anywhere, may be given it before this release is delivered. What
+	 * was taken early has been given: its holders asked for nothing, either, so that no
+	 * circle of waits leads through it. */
 	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next)
-		if (request_at(c, i) != early)
+		if (!request_at(c, i)->early)
 			return;
 	keep(c, &h);
 	count = queue_collect(c, resource_at(c, r), range, false);

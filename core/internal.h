@@ -551,6 +551,8 @@ bool delegation_own(const struct belay_core *c, const struct delegation *d);
 bool delegation_gives(const struct delegation *d, struct belay_range range);
 /* What will be left of it then. */
 struct belay_range delegation_left(const struct delegation *d);
+/* The clock jumps, for all of this node's own as well. */
+void delegation_tokens_jump(struct belay_core *c, uint64_t by);
 /* A fencing token has been given under it. */
 void delegation_token(struct belay_core *c, uint32_t d, uint64_t token);
 void delegation_use(struct delegation *d, struct belay_range range, enum belay_mode mode);

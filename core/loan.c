@@ -31,6 +31,15 @@ static struct use *find_use(struct local *l, uint32_t client)
 	return NULL;
 }
 
+/* Its end makes room for the next one. */
+static void forget_use(struct local *l, uint32_t client)
+{
+	struct use *u = find_use(l, client);
+
+	if (u != NULL)
+		*u = (struct use){ 0 };
+}
+
 static void add_use(struct belay_core *c, struct local *l, uint32_t client,
 		    struct belay_range range, bool ex)
 {
@@ -483,7 +492,7 @@ int loan_back(struct belay_core *c, const struct belay_event *ev)
 
 void loan_void(struct belay_core *c, uint32_t client)
 {
-	uint32_t i, next;
+	uint32_t id = client_at(c, client)->id, i, next;
 
 	/* The last one's end may free the client, when it has nothing else. */
 	for (i = client_at(c, client)->loans; i != 0; i = next) {
@@ -496,6 +505,7 @@ void loan_void(struct belay_core *c, uint32_t client)
 		/* Nobody says how far it has counted. */
 		if (d != 0)
 			delegation_token(c, d, token_max(c, l));
+		forget_use(local_at(c, resource_at(c, r)->local), id);
 		end(c, i);
 		queue_scan_later(c, r);
 		if (d != 0 && delegation_at(c, d)->gathering)

@@ -319,6 +319,7 @@ static void close_life(struct belay_core *c, uint32_t i)
 	/* Grants that this alone makes believed come behind those, too. */
 	for (uint32_t q = c->done.head; q != 0; q = request_at(c, q)->list_next)
 		request_at(c, q)->token += TOKEN_UNSEEN;
+	delegation_tokens_jump(c, TOKEN_UNSEEN);
 	client_release_node(c, i);
 }
 

@@ -70,7 +70,7 @@ static bool busy_now(const struct sim *sim, const struct request *request)
 		if (!q->used || q->test || q->answered)
 			continue;
 		/* Who waits may have it by a hint: a test takes it for held, even if its client is gone by now. */
-		if (q->orphan && sim->owner[q->owner].gone && !(request->test && sim->config.hints))
+		if (q->orphan && sim->owner[q->owner].gone && !request->test)
 			continue;
 		/* It was refused, and its client will hear of it. */
 		if (q->decided && q->result != 0 && q->lowered == 0)
@@ -85,6 +85,12 @@ static bool busy_now(const struct sim *sim, const struct request *request)
 	return false;
 }
 
+bool owner_left(const struct node *at, const struct owner *o)
+{
+	return node_life_left(at, o->id.node, o->incarnation) ||
+	       (o->former != 0 && node_life_left(at, o->id.node, o->former));
+}
+
 /*
  * A node that left may have given back, withdrawn or taken what the others
  * cannot know of: for them all that it ever asked for stands (S6).
@@ -96,8 +102,7 @@ static bool departed_now(const struct sim *sim, const struct request *request)
 	for (uint32_t i = 0; i < sim->owner_top; i++) {
 		const struct owner *o = &sim->owner[i];
 
-		if (o->used && i != request->owner && o->touched[request->key] &&
-		    node_life_left(node, o->id.node, o->incarnation))
+		if (o->used && i != request->owner && o->touched[request->key] && owner_left(node, o))
 			return true;
 	}
 	return false;
@@ -666,8 +671,10 @@ static bool goes_on(const struct owner *o, const struct node *node)
 void belief_new_life(struct sim *sim, struct node *node)
 {
 	for (uint32_t i = 0; i < sim->owner_top; i++)
-		if (goes_on(&sim->owner[i], node))
+		if (goes_on(&sim->owner[i], node)) {
+			sim->owner[i].former = sim->owner[i].incarnation;
 			sim->owner[i].incarnation = node->incarnation;
+		}
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		struct request *q = &sim->request[i];
 
@@ -721,7 +728,7 @@ static bool owner_matters(const struct sim *sim, const struct owner *o)
 
 		if (!node->process)
 			continue;
-		if (o->gone ? node_life_left(node, o->id.node, o->incarnation) :
+		if (o->gone ? owner_left(node, o) :
 			      !node_life_closed(node, o->id.node, o->incarnation))
 			return true;
 	}

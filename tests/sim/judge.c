@@ -410,9 +410,10 @@ static bool came_first(const struct sim *sim, const struct node *node, const str
 
 	if (late->order != 0)
 		return delivered && early->order < late->order;
-	/* @late never left its node, which owns the resource. */
+	/* @late never left its node, which owns the resource. A loan ends when others of that node are decided. */
 	if (sim->owner[early->owner].id.node == node->id && !early->orphan)
-		return early->taken && early->taken_us < late->taken_us && !early->sent;
+		return early->taken && early->taken_us + (late->number == 0 ? KEEP_SLACK_US : 0) < late->taken_us &&
+		       !early->sent;
 	return delivered &&
 	       early->delivered_us[node->id] + sim->config.min_hold_us + KEEP_SLACK_US < late->taken_us;
 }
@@ -526,7 +527,7 @@ static bool departed_may_wait(const struct sim *sim, const struct node *node, ui
 	for (uint32_t i = 0; i < sim->owner_top; i++) {
 		const struct owner *o = &sim->owner[i];
 
-		if (o->used && node_life_left(node, o->id.node, o->incarnation))
+		if (o->used && owner_left(node, o))
 			return true;
 	}
 	return false;

@@ -342,7 +342,8 @@ struct owner {
 	uint64_t void_us;	/* since when it does not believe */
 	uint32_t serial;	/* never used twice */
 	struct belay_owner id;
-	uint64_t incarnation;	/* of the node, when the client connected */
+	uint64_t incarnation;	/* of the node, when the client connected, or went on */
+	uint64_t former;	/* the one before */
 	uint32_t process;	/* of its belayd */
 	uint32_t pending;	/* requests without an answer */
 	uint32_t unlocks;	/* calls so far */
@@ -684,6 +685,8 @@ bool request_conflicts(const struct sim *sim, const struct request *a, const str
 bool owner_holds(const struct owner *owner, const struct request *request);
 /* May a core have thought so, now or since @since_us? */
 bool owner_may_block(const struct owner *owner, const struct request *request, uint64_t since_us);
+/* Has a life in which it may have held something left, in the eyes of @at, and is not over? */
+bool owner_left(const struct node *at, const struct owner *o);
 bool sim_quiet(const struct sim *sim);		/* no request awaits an answer, nothing is held */
 static inline enum hold hold_of(enum belay_mode mode)
 {
