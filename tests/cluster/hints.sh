@@ -82,6 +82,7 @@ check "so was node 2" at_least 2 used 100
 check "all that was sent has come" eval '[ "$(hints 1 sent)" -ge 100 ] && at_least 2 received 100'
 is "$(hints 1 bad_mac) $(hints 1 malformed) $(hints 1 unknown_sender)" "0 0 0" "and was let in"
 used=$(hints 1 used)
+# shellcheck disable=SC2016
 check "belay bench plays as well" eval '
 	bed exec 1 belay bench --name bench 3 --seconds 3 & other=$!
 	bed exec 2 belay bench --name bench 3 --seconds 3 && wait "$other"'
