@@ -86,6 +86,12 @@ for b in 1 2 3; do m "departed waiter: bug $b" violated departed-waiter.pml -DBU
 full "hints" ok early-hints.pml
 for b in 1 2 3; do m "hints: bug $b" violated early-hints.pml -DBUG="$b"; done
 
+# Readers that share.
+m "readers that share" ok shared-readers.pml
+full "readers that share: two locks each" ok shared-readers.pml -DACQ=2
+full "readers that share: two writers" ok shared-readers.pml -DACQW=2
+for b in 1 2 3 4 5 6; do m "readers that share: bug $b" violated shared-readers.pml -DBUG="$b"; done
+
 wait
 tell
 is "$told" "${#what[@]}" "every model gave a result"
