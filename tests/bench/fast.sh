@@ -121,7 +121,7 @@ halves() {
 	local node pids=() begin
 	begin=$(($(bench 1 bench_halves) + 1500000000))
 	for node; do
-		bench "$node" bench_halves "half$node" "$begin" $((4 * repeat)) $((node - 1)) halves "alone$node" \
+		bench "$node" bench_halves "half$node" "$begin" "$repeat" $((node - 1)) halves "alone$node" \
 			>"$BED_DIR/halves.$node" &
 		pids+=($!)
 	done
