@@ -23,9 +23,9 @@ together() {
 	for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 	return "$failed"
 }
+denied() { ! timeout 1 "$bed" exec "$1" toucher "${@:2}"; } # NODE ARGUMENT...
 ops() { status 1 | jq .counters.ops_delivered; }
 # quiet FEW COMMAND...: it succeeds, and costs less than so many ordered operations.
-denied() { ! timeout 1 "$bed" exec "$1" toucher "${@:2}"; } # NODE ARGUMENT...
 quiet() {
 	local before after few=$1
 	shift
