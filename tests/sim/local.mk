@@ -80,6 +80,7 @@ sim_scenario_names = \
 	66-readers-and-a-writer \
 	67-each-keeps-its-part \
 	68-lent-around-a-lock \
+	69-border-and-a-wait \
 	70-hint-and-the-waiter-before \
 	71-hint-and-the-own-request \
 	72-hint-and-a-waiter-that-failed

@@ -46,6 +46,8 @@ struct ring {
 	unsigned lost;
 	struct ring_loan loan[RING_LOANS + 1];
 	unsigned loans;
+	struct ring_hint hint[RING_HINTS];
+	unsigned hints;
 };
 
 static struct ring_loan *find_loan(struct member *m, uint32_t number)
@@ -139,6 +141,10 @@ static void emit(void *context, const struct belay_action *a)
 	case BELAY_ACTION_LEND:
 	case BELAY_ACTION_RECALL:
 		on_loan(m, a);
+		break;
+	case BELAY_ACTION_HINT:
+		assert(m->ring->hints < RING_HINTS);
+		m->ring->hint[m->ring->hints++] = (struct ring_hint){ *a->hint, a->node };
 		break;
 	case BELAY_ACTION_LOST:
 		m->ring->lost++;
@@ -664,6 +670,30 @@ int ring_loan_back(struct ring *ring, struct ring_loan *l)
 			return r;
 	}
 	return ring_loan_end(ring, l);
+}
+
+unsigned ring_hints(const struct ring *ring)
+{
+	return ring->hints;
+}
+
+struct ring_hint *ring_hint(struct ring *ring, unsigned i)
+{
+	assert(i < ring->hints);
+	return &ring->hint[i];
+}
+
+int ring_hint_arrives(struct ring *ring, const struct ring_hint *hint)
+{
+	struct belay_event ev = { .type = BELAY_EVENT_HINT };
+
+	ev.hint = &hint->hint;
+	return turn(&ring->member[hint->to], &ev);
+}
+
+void ring_hints_forget(struct ring *ring)
+{
+	ring->hints = 0;
 }
 
 void ring_kill(struct ring *ring, unsigned node)

@@ -13,6 +13,7 @@
 #define RING_REPLIES 4096
 #define RING_LOANS 4096
 #define RING_HELD 64
+#define RING_HINTS 64
 
 struct ring;
 
@@ -100,6 +101,17 @@ int ring_loan_held(struct ring *ring, const struct ring_loan *loan, const struct
 int ring_loan_end(struct ring *ring, struct ring_loan *loan);
 /* Both, for all it holds. Returns the first error. */
 int ring_loan_back(struct ring *ring, struct ring_loan *loan);
+
+/* Hints are kept until a test has them arrive, or forgets them: none is lost by itself. */
+struct ring_hint {
+	struct belay_hint hint;
+	unsigned to;
+};
+unsigned ring_hints(const struct ring *ring);
+struct ring_hint *ring_hint(struct ring *ring, unsigned i);	/* from 0 */
+/* Returns what the core returned. */
+int ring_hint_arrives(struct ring *ring, const struct ring_hint *hint);
+void ring_hints_forget(struct ring *ring);
 
 /* Take node off the ring, unclean; tell the others. It is not stepped any more. */
 void ring_kill(struct ring *ring, unsigned node);

@@ -1,3 +1,3 @@
 # A part of what was taken early is given back before it is granted.
-# file: hint.c
-s{(bool hint_defer\(.*?\{)}{$1 (void)c; (void)r; (void)owner; (void)range; return false;}s;
+# file: request.c
+s{\(early != NULL && !within\(range_of\(early->start, early->end\),\n[^\n]*end\)\)}{false};
