@@ -11,8 +11,6 @@ static void forget_others(struct claim *l, struct belay_range own)
 {
 	l->count = 1;
 	l->hull = own;
-	l->below = 0;
-	l->above = BELAY_OFFSET_MAX;
 	l->others_below = l->others_above = false;
 }
 
@@ -62,15 +60,7 @@ struct gap {
 
 static void exclude(struct gap *g, uint64_t start, uint64_t end)
 {
-	if (end < g->around.start) {
-		if (end >= g->gap.start)
-			g->gap.start = end + 1;
-	} else if (start > g->around.end) {
-		if (start <= g->gap.end)
-			g->gap.end = start - 1;
-	} else {
-		g->none = true;
-	}
+	g->none |= !keep_off(&g->gap, g->around, range_of(start, end), false);
 }
 
 static bool exclude_lock(void *context, uint32_t i)
@@ -81,16 +71,6 @@ static bool exclude_lock(void *context, uint32_t i)
 	if (owner_at(g->core, l->owner)->node != g->node && conflicting(l->mode, g->mode))
 		exclude(g, l->start, l->end);
 	return g->none;
-}
-
-static bool sticks_out(void *context, uint32_t i)
-{
-	const struct gap *g = context;
-	const struct lock *l = lock_at(g->core, i);
-
-	return owner_at(g->core, l->owner)->node == g->node &&
-	       (!within(range_of(l->start, l->end), g->gap.start, g->gap.end) ||
-		l->mode > (uint8_t)g->mode);
 }
 
 /* The part of the gap that could be delegated now; false: none. */
@@ -108,7 +88,7 @@ static bool find_gap(struct gap *g, uint32_t r)
 	for (uint32_t k = 0; k < count; k++)
 		exclude(g, request_at(c, c->scratch[k])->start, request_at(c, c->scratch[k])->end);
 	(void)table_each(c, res, g->gap, exclude_lock, g);
-	return !g->none && !table_each(c, res, g->gap, sticks_out, g);
+	return !g->none && !delegation_cuts(c, res, g->node, g->gap, g->mode);
 }
 
 static void ask(struct belay_core *c, uint32_t r, struct belay_range around,
@@ -153,9 +133,9 @@ void claim_count(struct belay_core *c, uint32_t r, uint32_t i)
 	} else if (l->count % need == 0 && (l->others_below || l->others_above)) {
 		part = range_of(0, BELAY_OFFSET_MAX);
 		if (l->others_below)
-			part.start = l->below + 1 + (l->hull.start - l->below - 1) / 2;
+			(void)keep_off(&part, l->hull, range_of(l->below, l->below), true);
 		if (l->others_above)
-			part.end = l->above - 1 - (l->above - l->hull.end - 1) / 2;
+			(void)keep_off(&part, l->hull, range_of(l->above, l->above), true);
 		ask(c, r, range, part, BELAY_MODE_EX);
 	}
 }

@@ -124,7 +124,6 @@ static void apply_releases(struct belay_core *c, uint32_t r, struct belay_range 
 {
 	for (uint32_t i = c->sent_head; i != 0; i = sent_at(c, i)->next) {
 		const struct sent *s = sent_at(c, i);
-		struct belay_range part = s->range;
 		uint32_t cl, o, next;
 
 		if (s->type == BELAY_OP_CLIENT_GONE) {
@@ -135,13 +134,9 @@ static void apply_releases(struct belay_core *c, uint32_t r, struct belay_range 
 				index_owner_release(c, o);
 			}
 		} else if (s->type == BELAY_OP_REL && s->resource == r &&
-			   overlapping(range.start, range.end, part) &&
+			   overlapping(range.start, range.end, s->range) &&
 			   table_first(c, resource_at(c, r), s->owner, 0) != 0) {
-			if (part.start < range.start)
-				part.start = range.start;
-			if (part.end > range.end)
-				part.end = range.end;
-			(void)table_clear(c, r, s->owner, part, SIGHT_PRIVATE);
+			(void)table_clear(c, r, s->owner, common(range, s->range), SIGHT_PRIVATE);
 			index_owner_release(c, s->owner);
 		}
 	}
@@ -196,10 +191,7 @@ static void clip_use(struct delegation *d)
 		d->used = d->used_ex = false;
 		return;
 	}
-	if (d->hull.start < d->start)
-		d->hull.start = d->start;
-	if (d->hull.end > d->end)
-		d->hull.end = d->end;
+	d->hull = common(d->hull, range_of(d->start, d->end));
 }
 
 void delegation_end(struct belay_core *c, uint32_t i, struct belay_range range)
@@ -284,6 +276,29 @@ uint32_t delegation_conflict(const struct belay_core *c, const struct resource *
 			return i;
 	}
 	return 0;
+}
+
+struct cut {
+	const struct belay_core *core;
+	struct belay_range range;
+	uint32_t node;
+	enum belay_mode mode;
+};
+
+static bool is_cut(void *context, uint32_t lock)
+{
+	const struct cut *t = context;
+	const struct lock *l = lock_at(t->core, lock);
+
+	return owner_at(t->core, l->owner)->node == t->node &&
+	       (!within(range_of(l->start, l->end), t->range.start, t->range.end) ||
+		l->mode > (uint8_t)t->mode);
+}
+
+bool delegation_cuts(const struct belay_core *c, const struct resource *r, uint32_t node,
+		     struct belay_range range, enum belay_mode mode)
+{
+	return table_each(c, r, range, is_cut, &(struct cut){ c, range, node, mode });
 }
 
 uint32_t delegation_any(const struct belay_core *c, const struct resource *r,

@@ -63,21 +63,6 @@ static void leave_to_sender(struct belay_core *c, uint32_t i)
 		index_request_free(c, i);
 }
 
-struct sticking {
-	const struct belay_core *core;
-	struct belay_range range;
-	uint32_t node;
-};
-
-static bool sticks_out(void *context, uint32_t lock)
-{
-	const struct sticking *s = context;
-	const struct lock *l = lock_at(s->core, lock);
-
-	return owner_at(s->core, l->owner)->node == s->node &&
-	       !within(range_of(l->start, l->end), s->range.start, s->range.end);
-}
-
 /* Does the node wait for a part of the range? */
 static bool awaits(struct belay_core *c, uint32_t r, struct belay_range range, uint32_t node)
 {
@@ -111,7 +96,7 @@ static bool join_readers(struct belay_core *c, uint32_t i)
 		    delegation_at(c, d)->mode == BELAY_MODE_EX)
 			return false;
 	if (awaits(c, r, range, c->from) ||
-	    table_each(c, res, range, sticks_out, &(struct sticking){ c, range, c->from }) ||
+	    delegation_cuts(c, res, c->from, range, BELAY_MODE_SH) ||
 	    delegation_begin(c, r, c->from, range, BELAY_MODE_SH) == 0)
 		return false;
 	stable_duty(c, c->from, c->place);

@@ -47,10 +47,8 @@ static bool still_held(void *context, uint32_t lock)
 	struct look *k = context;
 	const struct belay_core *c = k->core;
 	const struct lock *l = lock_at(c, lock);
-	struct belay_range part = {
-		l->start > k->q->start ? l->start : k->q->start,
-		l->end < k->q->end ? l->end : k->q->end,
-	};
+	struct belay_range part = common(range_of(l->start, l->end),
+					 range_of(k->q->start, k->q->end));
 
 	for (uint32_t i = 0; i < HINTS_KEPT; i++) {
 		const struct belay_hint *h = &c->hint[i];

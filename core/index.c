@@ -169,7 +169,6 @@ void index_owner_release(struct belay_core *c, uint32_t i)
 	if (o->client_next != 0)
 		owner_at(c, o->client_next)->client_prev = o->client_prev;
 	index_client_release(c, o->client);
-	o->id.node = 0;
 	pool_put(&c->owners, i);
 }
 

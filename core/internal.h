@@ -186,10 +186,10 @@ struct claim {
 	uint32_t streak;		/* own requests since the last one of another node */
 	uint32_t count;			/* own requests since hulls last met */
 	uint32_t readers;		/* requests for reading since the last one for writing */
-	uint8_t backoff;		/* log2 of what the streak must be a multiple of */
+	uint8_t backoff;		/* each one doubles what the streak must be a multiple of */
 	struct belay_range hull;	/* of own requests */
-	uint64_t below, above;		/* nearest requests of others; 0, OFFSET_MAX: none */
 	bool others_below, others_above;
+	uint64_t below, above;		/* nearest requests of others, if there are any */
 };
 
 /* This node's part in a resource that it uses. */
@@ -364,6 +364,38 @@ static inline bool overlapping(uint64_t a_start, uint64_t a_end, struct belay_ra
 static inline bool within(struct belay_range r, uint64_t start, uint64_t end)
 {
 	return r.start >= start && r.end <= end;
+}
+
+/* What two ranges that overlap have in common. */
+static inline struct belay_range common(struct belay_range a, struct belay_range b)
+{
+	return range_of(a.start > b.start ? a.start : b.start, a.end < b.end ? a.end : b.end);
+}
+
+/*
+ * Cut the range, which has all of @around, so that it ends before @other, or with @half in the
+ * middle between the two. False, with the range unchanged: @other overlaps @around.
+ */
+static inline bool keep_off(struct belay_range *range, struct belay_range around,
+			    struct belay_range other, bool half)
+{
+	uint64_t border;
+
+	if (other.end < around.start) {
+		border = other.end + 1;
+		border += half ? (around.start - border) / 2 : 0;
+		if (border > range->start)
+			range->start = border;
+		return true;
+	}
+	if (other.start > around.end) {
+		border = other.start - 1;
+		border -= half ? (border - around.end) / 2 : 0;
+		if (border < range->end)
+			range->end = border;
+		return true;
+	}
+	return false;
 }
 
 /* core.c */
@@ -547,6 +579,9 @@ uint32_t delegation_any(const struct belay_core *c, const struct resource *r,
 uint32_t delegation_authority(const struct belay_core *c, const struct resource *r,
 			      struct belay_range range, enum belay_mode mode);
 bool delegation_own(const struct belay_core *c, const struct delegation *d);
+/* Has the node a lock there that a delegation of that range and mode would not have all of? */
+bool delegation_cuts(const struct belay_core *c, const struct resource *r, uint32_t node,
+		     struct belay_range range, enum belay_mode mode);
 /* Is a part of the range what it is giving up? */
 bool delegation_gives(const struct delegation *d, struct belay_range range);
 /* What will be left of it then. */

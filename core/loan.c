@@ -86,23 +86,7 @@ struct offer {
 
 static void exclude(struct offer *f, struct belay_range other, bool half)
 {
-	if (other.end < f->use.start) {
-		uint64_t start = other.end + 1;
-
-		if (half)
-			start += (f->use.start - start) / 2;
-		if (start > f->range.start)
-			f->range.start = start;
-	} else if (other.start > f->use.end) {
-		uint64_t end = other.start - 1;
-
-		if (half)
-			end -= (end - f->use.end) / 2;
-		if (end < f->range.end)
-			f->range.end = end;
-	} else {
-		f->none = true;
-	}
+	f->none |= !keep_off(&f->range, f->use, other, half);
 }
 
 static bool exclude_lock(void *context, uint32_t i)
@@ -307,10 +291,9 @@ void loan_offer(struct belay_core *c, uint32_t i)
 
 /* ---- calling back ---- */
 
-uint32_t loan_conflict(const struct belay_core *c, const struct request *q)
+/* The first loan in the way of the request from loan @i on. */
+static uint32_t next_conflict(const struct belay_core *c, const struct request *q, uint32_t i)
 {
-	uint32_t i = local_at(c, resource_at(c, q->resource)->local)->loans;
-
 	for (; i != 0; i = loan_at(c, i)->next) {
 		const struct loan *l = loan_at(c, i);
 
@@ -319,6 +302,11 @@ uint32_t loan_conflict(const struct belay_core *c, const struct request *q)
 			return i;
 	}
 	return 0;
+}
+
+uint32_t loan_conflict(const struct belay_core *c, const struct request *q)
+{
+	return next_conflict(c, q, local_at(c, resource_at(c, q->resource)->local)->loans);
 }
 
 static void recall(struct belay_core *c, uint32_t i)
@@ -359,15 +347,10 @@ void loan_recall_all(struct belay_core *c)
 
 void loan_recall_conflicts(struct belay_core *c, const struct request *q)
 {
-	uint32_t i = local_at(c, resource_at(c, q->resource)->local)->loans;
+	uint32_t i = loan_conflict(c, q);
 
-	for (; i != 0; i = loan_at(c, i)->next) {
-		const struct loan *l = loan_at(c, i);
-
-		if (overlapping(l->start, l->end, range_of(q->start, q->end)) &&
-		    (l->client == client_of(c, q) || conflicting(l->mode, q->mode)))
-			recall(c, i);
-	}
+	for (; i != 0; i = next_conflict(c, q, loan_at(c, i)->next))
+		recall(c, i);
 }
 
 /* ---- the end of a loan ---- */

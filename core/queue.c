@@ -269,7 +269,7 @@ static void after_grant(struct belay_core *c, uint32_t r, uint32_t owner, bool w
 
 	if (weaker)
 		widen(again, more, granted.start, granted.end);
-	if (owner_at(c, owner)->id.node == 0 || owner_at(c, owner)->waiting == 0)
+	if (owner_at(c, owner)->waiting == 0)
 		return; /* perhaps it was refused, and all that its owner had */
 	for (i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
 		const struct request *q = request_at(c, i);
@@ -374,17 +374,6 @@ void queue_scan(struct belay_core *c, uint32_t r, struct belay_range range, bool
 		deadlock_resolve(c, r, false);
 }
 
-/* Has the owner a request in a queue that all know? */
-static bool waits(const struct belay_core *c, uint32_t owner)
-{
-	uint32_t i = owner_at(c, owner)->id.node != 0 ? owner_at(c, owner)->requests : 0;
-
-	for (; i != 0; i = request_at(c, i)->owner_next)
-		if (request_at(c, i)->queue != 0 && !request_at(c, i)->local)
-			return true;
-	return false;
-}
-
 void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker,
 		   struct belay_range granted, bool local)
 {
@@ -396,7 +385,7 @@ void queue_granted(struct belay_core *c, uint32_t r, uint32_t owner, bool weaker
 		queue_scan(c, r, again, local);
 	/* Who waited for the owner's place in the queue now waits for a lock of an owner who
 	 * may wait elsewhere. */
-	if (!local && (weaker || waits(c, owner)))
+	if (!local && (weaker || owner_at(c, owner)->queued != 0))
 		deadlock_resolve(c, r, false);
 }
 
@@ -451,14 +440,13 @@ bool queue_release_on_way(const struct belay_core *c, uint32_t i, uint32_t lock)
 {
 	const struct request *q = request_at(c, i);
 	const struct lock *l = lock_at(c, lock);
-	uint64_t start = l->start > q->start ? l->start : q->start;
-	uint64_t end = l->end < q->end ? l->end : q->end;
+	struct belay_range part = common(range_of(l->start, l->end), range_of(q->start, q->end));
 
 	for (uint32_t k = c->sent_head; k != 0; k = sent_at(c, k)->next) {
 		const struct sent *s = sent_at(c, k);
 
 		if (s->type == BELAY_OP_REL && s->resource == q->resource &&
-		    s->owner == l->owner && overlapping(start, end, s->range))
+		    s->owner == l->owner && overlapping(part.start, part.end, s->range))
 			return true;
 		if (s->type == BELAY_OP_CLIENT_GONE &&
 		    s->owner == owner_at(c, l->owner)->id.client)

@@ -147,15 +147,14 @@ static bool wanted(struct belay_core *c, const struct delegation *d, struct bela
 	*ret_readers = true;
 	for (uint32_t k = 0; k < count; k++) {
 		const struct request *q = request_at(c, c->scratch[k]);
-		uint64_t start = q->start > d->start ? q->start : d->start;
-		uint64_t end = q->end < d->end ? q->end : d->end;
+		struct belay_range part = common(range_of(q->start, q->end), all_of(d));
 
 		if (owner_at(c, q->owner)->node != c->self && !conflicting(d->mode, q->mode))
 			continue;
-		if (!some || start < ret_hull->start)
-			ret_hull->start = start;
-		if (!some || end > ret_hull->end)
-			ret_hull->end = end;
+		if (!some || part.start < ret_hull->start)
+			ret_hull->start = part.start;
+		if (!some || part.end > ret_hull->end)
+			ret_hull->end = part.end;
 		some = true;
 		*ret_readers &= q->mode == BELAY_MODE_SH && owner_at(c, q->owner)->node != c->self;
 	}
@@ -189,11 +188,7 @@ static struct belay_range part_with(struct belay_core *c, const struct delegatio
 
 	if (!d->used || d->mode == BELAY_MODE_SH)
 		return give;
-	if (want.start > d->hull.end)
-		give.start = d->hull.end + 1 + (want.start - d->hull.end - 1) / 2;
-	else if (want.end < d->hull.start)
-		give.end = d->hull.start - 1 - (d->hull.start - want.end - 1) / 2;
-	else
+	if (!keep_off(&give, want, d->hull, true))
 		return give;
 	return close_over(c, d, give);
 }

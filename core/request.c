@@ -336,14 +336,11 @@ static bool unlock_here(struct belay_core *c, uint32_t r, uint32_t o, struct bel
 
 	for (d = resource_at(c, r)->delegations; d != 0; d = delegation_at(c, d)->next) {
 		const struct delegation *e = delegation_at(c, d);
-		struct belay_range part = range;
+		struct belay_range part;
 
 		if (!delegation_own(c, e) || !overlapping(e->start, e->end, range))
 			continue;
-		if (part.start < e->start)
-			part.start = e->start;
-		if (part.end > e->end)
-			part.end = e->end;
+		part = common(range, range_of(e->start, e->end));
 		/* What is being given up is what RELINQ says; locks lie in it or out of it. */
 		if (!delegation_gives(e, part)) {
 			(void)table_clear(c, r, o, part, SIGHT_PRIVATE);

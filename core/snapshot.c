@@ -11,16 +11,10 @@
 
 static bool owner_replicated(const struct belay_core *c, const struct owner *o)
 {
-	uint32_t i;
-
-	if (o->id.node == 0)
-		return false;
-	if (o->replicated != 0)
+	/* One that is not in use has nothing. */
+	if (o->replicated != 0 || o->queued != 0)
 		return true;
-	for (i = o->requests; i != 0; i = request_at(c, i)->owner_next)
-		if (request_at(c, i)->queue != 0 && !request_at(c, i)->local)
-			return true;
-	for (i = o->locks; i != 0; i = lock_at(c, i)->owner_next)
+	for (uint32_t i = o->locks; i != 0; i = lock_at(c, i)->owner_next)
 		if (lock_at(c, i)->staged)
 			return true;
 	return false;
