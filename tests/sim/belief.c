@@ -67,10 +67,15 @@ static bool busy_now(const struct sim *sim, const struct request *request)
 	for (uint32_t i = 0; i < sim->request_top; i++) {
 		const struct request *q = &sim->request[i];
 
-		if (!q->used || q->test || q->answered)
+		if (!q->used || q->test)
 			continue;
-		/* Who waits may have it by a hint: a test takes it for held, even if its client is gone by now. */
-		if (q->orphan && sim->owner[q->owner].gone && !request->test)
+		/*
+		 * Who waits may have it by a hint: a test takes it for held, even if its client is gone by now,
+		 * or had it indeed, and has given it back.
+		 */
+		if (q->answered && !(request->test && q->wait && q->orphan_us + GONE_US > sim->now_us))
+			continue;
+		if (q->orphan && !q->answered && sim->owner[q->owner].gone && !request->test)
 			continue;
 		/* It was refused, and its client will hear of it. */
 		if (q->decided && q->result != 0 && q->lowered == 0)
@@ -271,25 +276,46 @@ static void grant_decided(struct sim *sim, struct node *node, const struct reque
 	note_busy(sim, request);
 }
 
-static void grant_told(struct sim *sim, const struct request *request, uint64_t token)
+/* The answers to two threads may come in either order; the later grant is what counts. */
+static bool newest(struct owner *o, const struct request *request, uint32_t atom)
+{
+	uint64_t *token = &o->token[request->key][atom], *decision = &o->decision[request->key][atom];
+
+	if (request->granted_token < *token ||
+	    (request->granted_token == *token && request->decision < *decision))
+		return false;
+	*token = request->granted_token;
+	*decision = request->decision;
+	return true;
+}
+
+static void grant_told(struct sim *sim, const struct request *request)
 {
 	struct owner *o = &sim->owner[request->owner];
+	uint8_t lowered = request->lowered;
 	enum hold hold;
 
 	if (request->mode == BELAY_MODE_SH)
 		settle_lowered(sim, request->owner, request->key, request->first, request->last);
 	for (uint32_t a = request->first; a <= request->last; a++) {
-		/* The answers to two threads may come in either order; the later grant is what counts. */
-		if ((request->unlocked & (1u << a)) || request->decision < o->decision[request->key][a])
+		bool given_back = request->unlocked & (1u << a);
+
+		if (!newest(o, request, a)) {
+			/* It came before what it seemed to lower. */
+			if (!given_back && (lowered & (1u << a)) && o->held[request->key][a] == HOLD_SH &&
+			    !lowered_meanwhile(sim, request, a))
+				o->held[request->key][a] = HOLD_EX;
+			check_exclusion(sim, request->owner, request->key, a);
 			continue;
-		o->decision[request->key][a] = request->decision;
-		o->token[request->key][a] = token;
+		}
+		if (given_back)
+			continue;
 		hold = hold_of(request->mode);
 		if (hold == HOLD_EX && lowered_meanwhile(sim, request, a))
 			hold = HOLD_SH;
 		set_hold(sim, o, request->key, a, hold);
 		check_exclusion(sim, request->owner, request->key, a);
-		check_token(sim, request, a, hold, token);
+		check_token(sim, request, a, hold, request->granted_token);
 	}
 }
 
@@ -472,7 +498,7 @@ void belief_told(struct sim *sim, struct request *q)
 	if (q->result != 0)
 		restore_lowered(sim, q);
 	else if (!q->test)
-		grant_told(sim, q, q->granted_token);
+		grant_told(sim, q);
 	orphan(sim, q);
 	q->answered = true;
 	if (!q->wait)
@@ -648,6 +674,8 @@ void belief_client_mad(struct sim *sim, const struct client *client)
 	for (uint32_t i = 0; i < SIM_CLIENT_OWNERS; i++)
 		if (client->owner[i] != SIM_NONE)
 			memset(sim->owner[client->owner[i]].maybe, HOLD_EX, sizeof(sim->owner[0].maybe));
+	for (uint32_t i = 0; i < sim->request_top; i++)
+		sim->request[i].saw_busy = true;
 }
 
 void belief_client_dies(struct sim *sim, struct node *node, uint32_t client)
