@@ -11,7 +11,6 @@
 #define USE_HULL 256u			/* requests after which the hull begins anew */
 #define ROOM_MIN 256u
 #define ROOM_MAX 16384u
-#define OWNERS_MAX 16u			/* a client looks through its owners one by one */
 #define LOAN_US 30000000u		/* then it is called back, and the tokens are counted */
 #define CHECK_US 10000000u
 #define GRANTS_PER_US 64u		/* more than any client can give */
@@ -149,7 +148,7 @@ static bool find_offer(struct offer *f, uint32_t r, const struct delegation *d)
 		(void)table_each(c, res, f->range, count_own, f);
 	for (uint32_t o = client_at(c, f->client)->owners; o != 0; o = owner_at(c, o)->client_next)
 		f->owners += table_first(c, res, o, 0) != 0;
-	return !f->none && f->owners <= OWNERS_MAX;
+	return !f->none && f->owners <= BELAY_LOAN_OWNERS_MAX;
 }
 
 /* How many locks the client may have in the loan; 0: there is no room for one. */

@@ -106,6 +106,9 @@ enum belay_op_type {
 	BELAY_OP_COUNT
 };
 
+/* Owners of one client that may hold something in a loan: it looks through them one by one. */
+#define BELAY_LOAN_OWNERS_MAX 16u
+
 /* Limits that all members must share, compared at join (0 is not valid). */
 struct belay_limits {
 	uint32_t resources_max;		/* replicated resources */

@@ -28,11 +28,13 @@ static struct slot_entry entry_of(uint64_t start, uint64_t end, uint32_t handle,
 	return (struct slot_entry){ .start = start, .end = end, .handle = handle, .action = action };
 }
 
-bool slot_conflicts(const struct slot_loan *loan, uint64_t start, uint64_t end, uint32_t handle, uint32_t action)
+int slot_admit(const struct slot_loan *loan, uint64_t start, uint64_t end, uint32_t handle, uint32_t action)
 {
 	const struct slot_entry entry = entry_of(start, end, handle, action);
 
-	return slot_ranges_conflict(&loan->held, &entry, NULL);
+	if (slot_ranges_conflict(&loan->held, &entry, NULL))
+		return -EAGAIN;
+	return slot_ranges_full(&loan->held, handle) ? -ENOSPC : 0;
 }
 
 int slot_make_room(struct slot_loan *loan, uint64_t start, uint64_t end, uint32_t handle, uint32_t action)

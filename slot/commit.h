@@ -47,7 +47,7 @@ int slot_begin(struct slot_loan *loan, struct slot_head *head, struct slot_entry
  *   -EAGAIN  another owner of this process is in the way; that is so even if the
  *            loan is over
  *   -ESTALE  recalled or frozen: belayd has to be asked
- *   -ENOSPC  no room for one more lock; -ENOMEM: no memory: the same
+ *   -ENOSPC  no room for one more lock, or one more owner; -ENOMEM: no memory: the same
  */
 int slot_lock(struct slot_loan *loan, uint32_t handle, enum belay_mode mode,
 	      const struct belay_range *range, uint64_t *ret_token);

@@ -52,8 +52,8 @@ static inline bool slot_swap(struct slot_loan *loan, uint64_t next)
 
 /* ---- what is not usual: the same as numbers ---- */
 
-/* Is another owner in the way? */
-bool slot_conflicts(const struct slot_loan *loan, uint64_t start, uint64_t end, uint32_t handle, uint32_t action);
+/* There are other owners. 0; -EAGAIN: one is in the way; -ENOSPC: this one would be too many. */
+int slot_admit(const struct slot_loan *loan, uint64_t start, uint64_t end, uint32_t handle, uint32_t action);
 /* There is no room for a lock more, or in memory, or in the log: make some. 0, -ENOSPC, -ENOMEM, -ESTALE. */
 int slot_make_room(struct slot_loan *loan, uint64_t start, uint64_t end, uint32_t handle, uint32_t action);
 void slot_apply(struct slot_loan *loan, uint64_t start, uint64_t end, uint32_t handle, uint32_t action);
@@ -91,10 +91,9 @@ static inline int slot_lock_inline(struct slot_loan *loan, uint32_t handle, enum
 	int r = 0;
 
 	assert(slot_covers_bytes(loan, mode, start, end));
-	if (!slot_likely(slot_ranges_alone(&loan->held, handle)) &&
-	    slot_conflicts(loan, start, end, handle, action))
-		return -EAGAIN;
-	if (!slot_likely(slot_has_room(loan)))
+	if (!slot_likely(slot_ranges_alone(&loan->held, handle)))
+		r = slot_admit(loan, start, end, handle, action);
+	if (slot_likely(r == 0) && !slot_likely(slot_has_room(loan)))
 		r = slot_make_room(loan, start, end, handle, action);
 	if (r < 0)
 		return r;

@@ -296,7 +296,7 @@ static void add_piece(struct change *c, const struct slot_entry *e, uint64_t sta
  * What @entry makes of its owner's ranges. A range that only touches it
  * belongs to it as well if both are locks of one mode.
  */
-static void plan(const struct slot_ranges *set, const struct slot_entry *entry, struct change *ret_c)
+static void plan_change(const struct slot_ranges *set, const struct slot_entry *entry, struct change *ret_c)
 {
 	struct slot_entry whole = *entry, right = { 0 };
 	struct place p = find(set, entry->handle, entry->start);
@@ -341,7 +341,7 @@ static void apply_slow(struct slot_ranges *set, const struct slot_entry *entry)
 	struct place p;
 	uint32_t i;
 
-	plan(set, entry, &c);
+	plan_change(set, entry, &c);
 	p = c.first;
 	for (i = 0; i < c.pieces && c.count > 0; i++, c.count--) {
 		chunk_at(set, p.at)->entry[p.index] = c.piece[i];
@@ -451,7 +451,7 @@ uint32_t slot_ranges_growth(struct slot_ranges *set, const struct slot_entry *en
 
 	if (set->ghost != SLOT_UNLOCK)
 		settle(set);
-	plan(set, entry, &c);
+	plan_change(set, entry, &c);
 	return c.pieces > c.count ? c.pieces - c.count : 0;
 }
 
@@ -483,36 +483,74 @@ static const struct slot_entry *conflict_with(const struct slot_ranges *set, uin
 	return NULL;
 }
 
+/* Sorted by owner: if both ends are one's, so is all between. */
+static bool all_of(const struct slot_ranges *set, uint32_t handle)
+{
+	const struct slot_chunk *last;
+
+	if (slot_ranges_alone(set, handle))
+		return true;
+	if (chunk_at(set, 0)->entry[0].handle != handle)
+		return false;
+	last = chunk_at(set, set->used - 1);
+	return last->entry[last->count - 1].handle == handle;
+}
+
+/* The place of the first entry of the owner after that one. False: there is none. */
+static bool next_owner(const struct slot_ranges *set, uint32_t handle, struct place *ret_p)
+{
+	if (handle == UINT32_MAX)
+		return false;
+	*ret_p = find(set, handle + 1, 0);
+	return true;
+}
+
 bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
 			  struct slot_entry *ret_held)
 {
 	const struct slot_entry *e, *found, *best = NULL;
 	struct place p = { 0 };
-	uint32_t handle;
+	bool more = !all_of(set, entry->handle);
 
-	if (slot_ranges_alone(set, entry->handle))
-		return false;
-	/* Sorted by owner: if the ends are ours, so is all between. */
-	if (chunk_at(set, 0)->entry[0].handle == entry->handle) {
-		const struct slot_chunk *last = chunk_at(set, set->used - 1);
-
-		if (last->entry[last->count - 1].handle == entry->handle)
-			return false;
-	}
-	while ((e = entry_at(set, p))) {
-		handle = e->handle;
-		found = handle == entry->handle ? NULL : conflict_with(set, handle, entry);
+	for (; more && (e = entry_at(set, p)); more = next_owner(set, e->handle, &p)) {
+		found = e->handle == entry->handle ? NULL : conflict_with(set, e->handle, entry);
 		if (found && (!best || found->start < best->start))
 			best = found;
 		if (found && !ret_held)
 			return true;
-		if (handle == UINT32_MAX)
-			break;
-		p = find(set, handle + 1, 0);
 	}
 	if (best)
 		*ret_held = *best;
 	return best != NULL;
+}
+
+/* Does the owner hold anything whose entries begin with @e, at @p? The ghost alone is nothing. */
+static bool alive(const struct slot_ranges *set, struct place p, const struct slot_entry *e)
+{
+	const struct slot_entry *next;
+
+	if (e->action != SLOT_UNLOCK)
+		return true;
+	advance(set, &p);
+	next = entry_at(set, p);
+	return next && next->handle == e->handle;
+}
+
+bool slot_ranges_full(const struct slot_ranges *set, uint32_t handle)
+{
+	const struct slot_entry *e;
+	struct place p = { 0 };
+	bool more = !all_of(set, handle);
+	uint32_t owners = 0;
+
+	for (; more && (e = entry_at(set, p)); more = next_owner(set, e->handle, &p)) {
+		if (!alive(set, p, e))
+			continue;
+		if (e->handle == handle)
+			return false;
+		owners++;
+	}
+	return owners >= BELAY_LOAN_OWNERS_MAX;
 }
 
 const struct slot_entry *slot_ranges_next(const struct slot_ranges *set, struct slot_cursor *cursor)
@@ -529,4 +567,69 @@ const struct slot_entry *slot_ranges_next(const struct slot_ranges *set, struct 
 	advance(set, &p);
 	*cursor = (struct slot_cursor){ .at = p.at, .index = p.index };
 	return e;
+}
+
+/* ---- all at once ---- */
+
+/* What one owner holds, in order. */
+struct run {
+	struct slot_cursor cursor;
+	const struct slot_entry *last, *next;
+};
+
+static void run_on(const struct slot_ranges *set, struct run *run)
+{
+	run->last = run->next;
+	run->next = slot_ranges_next(set, &run->cursor);
+	if (run->next && run->last && run->next->handle != run->last->handle)
+		run->next = NULL;
+}
+
+/* One for each owner. False: there are too many. */
+static bool make_runs(const struct slot_ranges *set, struct run runs[BELAY_LOAN_OWNERS_MAX], uint32_t *ret_count)
+{
+	struct place p = { 0 };
+	bool more = true;
+	uint32_t count = 0;
+
+	for (const struct slot_entry *e; more && (e = entry_at(set, p)); more = next_owner(set, e->handle, &p)) {
+		if (!alive(set, p, e))
+			continue;
+		if (count == BELAY_LOAN_OWNERS_MAX)
+			return false;
+		runs[count] = (struct run){ .cursor = { .at = p.at, .index = p.index } };
+		run_on(set, &runs[count++]);
+	}
+	*ret_count = count;
+	return true;
+}
+
+/* Of those that hold more, the one whose next range begins first. */
+static struct run *first_run(struct run *runs, uint32_t count)
+{
+	struct run *first = NULL;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (runs[i].next && (!first || runs[i].next->start < first->next->start))
+			first = &runs[i];
+	return first;
+}
+
+const char *slot_ranges_fault(const struct slot_ranges *set)
+{
+	struct run runs[BELAY_LOAN_OWNERS_MAX], *run;
+	uint32_t count;
+
+	if (slot_ranges_alone(set, set->owner))
+		return NULL;
+	if (!make_runs(set, runs, &count))
+		return "holds locks for more owners in its loan than it may";
+	/* What one owner's last range does not reach, none before it does. */
+	while ((run = first_run(runs, count))) {
+		run_on(set, run);
+		for (uint32_t i = 0; i < count; i++)
+			if (&runs[i] != run && runs[i].last && in_the_way(runs[i].last, run->last))
+				return "granted locks in its loan that conflict";
+	}
+	return NULL;
 }

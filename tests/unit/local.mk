@@ -86,13 +86,16 @@ tests_unit_test_status_text_SOURCES = tests/unit/test_status_text.c tools/json.c
 tests_unit_test_status_text_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_status_text_LDADD = $(JSONC_LIBS)
 
-slot_tests = tests/unit/test_slot_commit tests/unit/test_slot_litmus tests/unit/test_slot_ranges
+slot_tests = tests/unit/test_slot_commit tests/unit/test_slot_litmus tests/unit/test_slot_ranges \
+	tests/unit/test_slot_replay
 check_PROGRAMS += $(slot_tests)
 TESTS += $(slot_tests)
 tests_unit_test_slot_commit_LDADD = slot/libbelayslot.a
 tests_unit_test_slot_litmus_CFLAGS = $(AM_CFLAGS) -pthread
 tests_unit_test_slot_litmus_LDADD = slot/libbelayslot.a
 tests_unit_test_slot_ranges_LDADD = slot/libbelayslot.a
+# It counts what is called.
+tests_unit_test_slot_replay_CFLAGS = $(AM_CFLAGS) -finstrument-functions
 
 check_PROGRAMS += tests/unit/test_lib_loan
 TESTS += tests/unit/test_lib_loan

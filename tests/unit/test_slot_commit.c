@@ -358,6 +358,49 @@ static void test_hostile_logs(void)
 	done(&w);
 }
 
+/* Owners 4 and above, for all purposes. */
+static bool may_all(void *context, uint32_t handle, enum slot_action action)
+{
+	(void)handle;
+	(void)action;
+	(void)context;
+	return true;
+}
+
+static int take_all(struct world *w)
+{
+	const struct slot_judge judge = { .may = may_all };
+
+	w->word = slot_recall(&w->head);
+	return slot_take(&w->head, w->log, w->word, &w->terms, TOKEN_MAX, &judge, &w->taken, &w->report,
+			 &w->reason);
+}
+
+/* An owner more than there may be is told to ask, and belayd finds what was granted. */
+static void test_owners(void)
+{
+	uint64_t token;
+	struct world w;
+	uint32_t i;
+	int r = 0;
+
+	begin(&w);
+	if (lend(&w, NULL, 0) < 0)
+		bail_out("no loan");
+	for (i = 0; i < BELAY_LOAN_OWNERS_MAX && r == 0; i++)
+		r = lock(&w, 10 + i, BELAY_MODE_SH, 200, 300 + i, &token);
+	ok_int(r, 0, "as many owners as may be");
+	ok_int(lock(&w, 5, BELAY_MODE_SH, 200, 300, &token), -ENOSPC, "one more is one too many");
+	ok_int(lock(&w, 99, BELAY_MODE_EX, 250, 250, &token), -EAGAIN, "in conflict that is said first");
+	ok_int(lock(&w, 12, BELAY_MODE_SH, 500, 600, &token), 0, "one of them may lock more");
+	ok_int(unlock(&w, 10, 100, 1000000), 0, "the first lets go");
+	ok_int(lock(&w, 5, BELAY_MODE_SH, 200, 300, &token), 0, "and makes room for another");
+	ok_int(lock(&w, 10, BELAY_MODE_SH, 200, 300, &token), -ENOSPC, "but not for two");
+	ok_int(take_all(&w), 0, "belayd believes it");
+	ok(equal(&w.taken, &w.loan.held), "and finds the same");
+	done(&w);
+}
+
 static void spoil(struct world *w, const char *what, const char *reason, uint64_t word, uint64_t token,
 		  uint64_t start, uint64_t end)
 {
@@ -404,5 +447,6 @@ int main(void)
 	test_room();
 	test_hostile_logs();
 	test_hostile_heads();
+	test_owners();
 	return done_testing();
 }

@@ -39,6 +39,27 @@ static bool model_conflicts(const struct world *w, uint32_t owner, const struct 
 	return false;
 }
 
+/* Add what was found to conflict to a set of the same: that is found, too. */
+static bool finds(const struct world *w, const struct slot_entry *e)
+{
+	struct slot_ranges set = { 0 };
+	struct slot_cursor cursor = { 0 };
+	const struct slot_entry *held;
+	bool found;
+
+	while ((held = slot_ranges_next(&w->set, &cursor))) {
+		if (slot_ranges_reserve(&set) < 0)
+			bail_out("no memory");
+		slot_ranges_apply(&set, held);
+	}
+	if (slot_ranges_reserve(&set) < 0)
+		bail_out("no memory");
+	slot_ranges_apply(&set, e);
+	found = slot_ranges_fault(&set) != NULL;
+	slot_ranges_done(&set);
+	return found;
+}
+
 /* NULL, or what is wrong with the set. */
 static const char *fault(const struct world *w)
 {
@@ -103,11 +124,15 @@ static const char *step(struct world *w)
 
 			if (held.start > e.end || held.end < e.start || held.handle == e.handle)
 				return "what it conflicts with";
+			if (draw(w, 16) == 0 && !finds(w, &e))
+				return "that it conflicts, afterwards";
 			less.end = held.start - 1;
 			return held.start > e.start && model_conflicts(w, owner, &less) ?
 			       "that it conflicts with something earlier" : NULL;
 		}
 	}
+	if (slot_ranges_fault(&w->set))
+		return "that all of it is as it should be";
 	if (slot_ranges_reserve(&w->set) < 0)
 		return "that there is memory";
 	growth = slot_ranges_growth(&w->set, &e);
