@@ -44,10 +44,10 @@ struct belay_core_config {
 	uint32_t requests_max;		/* local requests at one time */
 	uint32_t loans_max;		/* 0: nothing is lent to clients */
 	bool hints;			/* take early what others have released (S11) */
-	uint32_t min_hold_us;		/* an owner keeps what it has used at least this long */
+	uint32_t min_hold_us;		/* what was delegated and used is kept at least this long */
 	uint32_t idle_us;		/* unused resources are given up after this */
-	uint32_t claim_streak;		/* requests in a row before a node asks to own again: a power of 2 */
-	uint32_t share_streak;		/* requests for reading in a row before readers ask to share */
+	uint32_t claim_streak;		/* requests in a row before a node asks to have it delegated; not 0 */
+	uint32_t share_streak;		/* requests for reading in a row before readers ask to share; not 0 */
 	uint32_t lend_after;		/* requests of a client before it is lent anything */
 	uint64_t token_base;		/* fencing clock at the first event: time of day, 2^32 a second */
 };

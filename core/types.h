@@ -117,7 +117,7 @@ struct belay_limits {
 	uint32_t locks_per_owner_max;	/* locks of one owner, over all resources */
 	/* In HELLO only, filled in by the core from its configuration: */
 	uint32_t requests_max;		/* a node's own requests: others hold them, too, once published */
-	uint32_t claim_streak;		/* decides when a claim is valid */
+	uint32_t claim_streak;		/* how soon a node claims */
 	uint64_t nodelist;		/* hash of the configured nodes and of how many must agree */
 };
 

@@ -5,8 +5,6 @@
 #include "lib/handle.h"
 #include "lib/share.h"
 
-#define likely(x) __builtin_expect(!!(x), 1)
-
 /* Past the deadline the answer to the cancelled request decides: a grant may come first. */
 static int wait_for(struct belay *belay, struct call *call, const struct timespec *deadline)
 {
@@ -80,10 +78,10 @@ static inline int lock(struct belay_handle *handle, enum belay_lock_mode mode, u
 	uint64_t token = 0;
 	int r = handle_range(handle, mode, start, length, &range);
 
-	if (!likely(r == 0))
+	if (!slot_likely(r == 0))
 		return r;
 	r = handle_lock(handle, handle_mode(mode), &range, &token);
-	if (likely(r == 0)) {
+	if (slot_likely(r == 0)) {
 		if (ret_token)
 			*ret_token = token;
 		return 0;
@@ -165,9 +163,9 @@ int belay_unlock(struct belay_handle *handle, uint64_t start, uint64_t length)
 	struct belay_range range;
 	int r = handle_range(handle, BELAY_SHARED, start, length, &range);
 
-	if (!likely(r == 0))
+	if (!slot_likely(r == 0))
 		return r;
-	if (likely(loan_unlock(handle->resource, handle->owner, &range) == 0))
+	if (slot_likely(loan_unlock(handle->resource, handle->owner, &range) == 0))
 		return 0;
 	return unlock_by_telling(handle, range);
 }

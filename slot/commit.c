@@ -3,6 +3,14 @@
 
 #include "slot/replay.h"
 
+/* As many operations as locks: that costs one entry more for each, and keeps recalls short. */
+static uint32_t compact_after(uint32_t held)
+{
+	uint32_t at = SLOT_COMPACT_MIN + 2 * held;
+
+	return at < SLOT_HALF_ENTRIES ? at : SLOT_HALF_ENTRIES;
+}
+
 /* Write what is held to the other half, and go on there. */
 static int compact(struct slot_loan *loan)
 {
@@ -16,10 +24,7 @@ static int compact(struct slot_loan *loan)
 		slot_put_entry(loan, at++, held->start, held->end, held->handle, held->action);
 	if (!slot_swap(loan, next))
 		return -ESTALE;
-	/* As many operations as locks: that costs one entry more for each, and keeps recalls short. */
-	loan->compact_at = SLOT_COMPACT_MIN + 2 * loan->held.count;
-	if (loan->compact_at > SLOT_HALF_ENTRIES)
-		loan->compact_at = SLOT_HALF_ENTRIES;
+	loan->compact_at = compact_after(loan->held.count);
 	return 0;
 }
 
@@ -134,9 +139,7 @@ int slot_begin(struct slot_loan *loan, struct slot_head *head, struct slot_entry
 	loan->token = atomic_load_explicit(&head->token, memory_order_relaxed);
 	loan->used = (struct belay_range){ .start = UINT64_MAX, .end = 0 };
 	loan->used_ex = false;
-	loan->compact_at = SLOT_COMPACT_MIN + 2 * slot_count(word);
-	if (loan->compact_at > SLOT_HALF_ENTRIES)
-		loan->compact_at = SLOT_HALF_ENTRIES;
+	loan->compact_at = compact_after(slot_count(word));
 	r = slot_replay(log, slot_count(word), terms, NULL, &loan->held, &reason);
 	return r < 0 ? r : slot_ranges_reserve(&loan->held);
 }

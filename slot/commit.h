@@ -65,11 +65,17 @@ int slot_test(struct slot_loan *loan, uint32_t handle, enum belay_mode mode,
 /* End the loan from the client's side. What is held in it stays held: belayd reads it. */
 void slot_give_up(struct slot_loan *loan);
 
+/* Does the loan have all of that? */
+static inline bool slot_covers_bytes(const struct slot_loan *loan, enum belay_mode mode, uint64_t start,
+				     uint64_t end)
+{
+	return start >= loan->terms.range.start && end <= loan->terms.range.end && mode <= loan->terms.mode;
+}
+
 static inline bool slot_covers(const struct slot_loan *loan, enum belay_mode mode,
 			       const struct belay_range *range)
 {
-	return range->start >= loan->terms.range.start && range->end <= loan->terms.range.end &&
-	       mode <= loan->terms.mode;
+	return slot_covers_bytes(loan, mode, range->start, range->end);
 }
 
 #endif

@@ -77,11 +77,6 @@ static inline void slot_note_use(struct slot_loan *loan, uint64_t start, uint64_
 		slot_note_more(loan, start, end, action);
 }
 
-static inline bool slot_covers_bytes(const struct slot_loan *loan, enum belay_mode mode, uint64_t start, uint64_t end)
-{
-	return start >= loan->terms.range.start && end <= loan->terms.range.end && mode <= loan->terms.mode;
-}
-
 /* As slot_lock(); the token is loan->token then. */
 static inline int slot_lock_inline(struct slot_loan *loan, uint32_t handle, enum belay_mode mode,
 				   uint64_t start, uint64_t end)

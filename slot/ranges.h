@@ -24,7 +24,6 @@
 
 struct slot_chunk {
 	uint32_t count;			/* at least 1 while in use */
-	uint32_t spare;
 	struct slot_entry entry[SLOT_CHUNK_ENTRIES];
 };
 
