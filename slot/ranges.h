@@ -77,12 +77,12 @@ uint32_t slot_ranges_growth(struct slot_ranges *set, const struct slot_entry *en
  */
 bool slot_ranges_conflict(const struct slot_ranges *set, const struct slot_entry *entry,
 			  struct slot_entry *ret_held);
+
 /* Would a lock of that owner make one owner more than BELAY_LOAN_OWNERS_MAX hold something? */
 bool slot_ranges_full(const struct slot_ranges *set, uint32_t handle);
 
 /* Too many owners, or locks of different ones that conflict: says so; NULL: neither. */
 const char *slot_ranges_fault(const struct slot_ranges *set);
-
 
 /*
  * Walk over the set in order of owner and start. *cursor starts at 0; the set must not
