@@ -179,6 +179,7 @@ struct use {
 	struct belay_range hull;
 	bool ex;
 	uint64_t at_us;
+	uint64_t retry_us;		/* no loan before */
 };
 
 /* What a node that asks for a range to be delegated has seen while it was not. */
@@ -266,6 +267,7 @@ struct belay_core {
 	uint64_t claim_seq;			/* own CLAIM on its way; 0: none */
 	uint32_t room_lent;			/* locks that loans may hold */
 	uint64_t loan_check_us;
+	uint64_t lend_us;			/* no loan of many locks before */
 	uint32_t own_requests;
 	uint32_t next_request;
 	uint64_t next_local_queue;

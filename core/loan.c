@@ -13,6 +13,9 @@
 #define ROOM_MAX 16384u
 #define LOAN_US 30000000u		/* then it is called back, and the tokens are counted */
 #define CHECK_US 10000000u
+#define HELD_CHEAP 64u			/* locks that are moved without a thought */
+#define MOVE_US 10u			/* between two loans, for each lock beyond: it costs a tenth of that */
+#define RETRY_US 1000u			/* to look for an offer costs time, too */
 #define GRANTS_PER_US 64u		/* more than any client can give */
 
 static uint32_t client_of(const struct belay_core *c, const struct request *q)
@@ -269,9 +272,10 @@ void loan_offer(struct belay_core *c, uint32_t i)
 	uint32_t room;
 
 	if (c->loans.count + 1 >= c->loans.max || c->leaving || d == 0 || u == NULL ||
-	    u->count < c->config.lend_after || delegation_at(c, d)->recalled ||
-	    delegation_at(c, d)->gathering)
+	    u->count < c->config.lend_after || c->now_us < u->retry_us ||
+	    delegation_at(c, d)->recalled || delegation_at(c, d)->gathering)
 		return;
+	u->retry_us = c->now_us + RETRY_US;
 	if (u->hull.start < f.use.start)
 		f.use.start = u->hull.start;
 	if (u->hull.end > f.use.end)
@@ -284,8 +288,16 @@ void loan_offer(struct belay_core *c, uint32_t i)
 	}
 	/* What was used lies in the delegation no longer? */
 	room = room_for(c, f.held);
-	if (room != 0 && f.range.start <= range.start && f.range.end >= range.end)
-		lend(c, i, &f, room);
+	if (room == 0 || f.range.start > range.start || f.range.end < range.end)
+		return;
+	/* Who gives a loan of many locks back again and again would keep this node busy. */
+	if (f.held > HELD_CHEAP) {
+		if (c->now_us < c->lend_us)
+			return;
+		c->lend_us = c->now_us + (uint64_t)f.held * MOVE_US;
+	}
+	u->retry_us = 0;
+	lend(c, i, &f, room);
 }
 
 /* ---- calling back ---- */

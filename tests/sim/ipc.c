@@ -107,6 +107,25 @@ static int feed_back(struct sim *sim, struct node *node, struct loan *loan, cons
 	return node_step(sim, node, &event);
 }
 
+/* A client that is not in the midst of a call must think the same of what it holds. */
+static void check_set(struct sim *sim, const struct loan *loan)
+{
+	const struct slot_ranges *set = &loan->slot.held;
+	struct slot_cursor own = { 0 }, cursor = { 0 };
+	const struct slot_entry *a, *b;
+
+	if (!loan->in_use || loan->client->in_call || loan->slot.terms.epoch != loan->terms.epoch)
+		return;
+	do {
+		a = slot_ranges_next(set, &own);
+		b = slot_ranges_next(&loan->set, &cursor);
+		if (!a != !b || (a && (a->start != b->start || a->end != b->end || a->handle != b->handle ||
+				       a->action != b->action)))
+			sim_fail(sim, "n%u client %u holds in its loan something else than its log says",
+				 loan->client->node->id, loan->client->id);
+	} while (a && b);
+}
+
 static void take_back(struct sim *sim, struct node *node, struct loan *loan)
 {
 	const struct slot_judge judge = { may, loan->client };
@@ -121,6 +140,8 @@ static void take_back(struct sim *sim, struct node *node, struct loan *loan)
 	word = slot_recall(loan->head);
 	loan_meddle(sim, loan);
 	r = slot_take(loan->head, loan->log, word, &loan->terms, max, &judge, &loan->set, &report, &reason);
+	if (r == 0 && !loan->client->mad)
+		check_set(sim, loan);
 	if (r == 0) {
 		reason = "has in its loan what the core does not take";
 		r = feed_back(sim, node, loan, &report);

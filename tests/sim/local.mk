@@ -80,10 +80,11 @@ sim_scenario_names = \
 	66-readers-and-a-writer \
 	67-each-keeps-its-part \
 	68-lent-around-a-lock \
-	69-border-and-a-wait \
+	69-border-beside-a-waiter \
 	70-hint-and-the-waiter-before \
 	71-hint-and-the-own-request \
-	72-hint-and-a-waiter-that-failed
+	72-hint-and-a-waiter-that-failed \
+	73-hint-and-two-threads
 sim_mutant_names = \
 	acks-of-the-view \
 	authority-until-delivery \
@@ -108,7 +109,7 @@ sim_mutant_names = \
 	hint-looks-at-the-holder-only \
 	hint-of-a-release-delivered \
 	hint-of-an-old-life \
-	hint-while-more-is-asked \
+	hint-passes-the-own-request \
 	hint-without-its-token \
 	idle-with-request-in-flight \
 	join-ends-the-old-life \
@@ -153,4 +154,3 @@ sim_mutant_names = \
 	unlock-passes-a-fast-lock \
 	upgrade-overlooks-others \
 	waiters-dropped-at-left \
-	weakened-over-exclusive-locks

@@ -31,7 +31,7 @@ object() {
 		return 1
 	fi
 	# The simulator compiles these by a file that includes them.
-	case $file in slot/commit*) file=tests/sim/slot_commit.c ;; esac
+	[[ $file != slot/commit* ]] || file=tests/sim/slot_commit.c
 	[ -e "$dir/$file" ] || { mkdir -p "$dir/$(dirname "$file")" && cp "$top_srcdir/$file" "$dir/$file"; }
 	"$CC" -std=c11 -D_GNU_SOURCE -O1 -w -I"$dir" -I"$top_srcdir" -c "$dir/$file" -o "$dir/$(basename "$file" .c).o"
 }

@@ -1,3 +1,3 @@
 # A part of what was taken early is given back before it is granted.
 # file: request.c
-s{\(early != NULL && !within\(range_of\(early->start, early->end\),\n[^\n]*end\)\)}{false};
+s{\t\thint_defer_release\(c, r, o, ev->lock\.range\);}{\t\trequest_release(c, r, o, ev->lock.range);};
