@@ -3,7 +3,8 @@
  * Fixed pools of equal items, named by 32-bit index; 0 names none. Half the
  * size of pointers, and a pool that was reserved but not used costs nothing.
  * An index below `fresh` was used before; freed ones are reused last in,
- * first out, so that the touched part of a pool stays small.
+ * first out, so that the touched part of a pool stays small. The first four bytes of a
+ * freed item are the pool's: whether one is in use, another field has to say.
  */
 #ifndef BELAY_CORE_POOL_H
 #define BELAY_CORE_POOL_H
