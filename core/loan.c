@@ -138,7 +138,7 @@ static bool find_offer(struct offer *f, uint32_t r, const struct delegation *d)
 	f->held = f->owners = 0;
 	f->none = false;
 	for (uint32_t i = l->loans; i != 0; i = loan_at(c, i)->next)
-		if (loan_at(c, i)->client == f->client || conflicting(loan_at(c, i)->mode, f->mode))
+		if (loan_at(c, i)->client != f->client && conflicting(loan_at(c, i)->mode, f->mode))
 			exclude(f, range_of(loan_at(c, i)->start, loan_at(c, i)->end), false);
 	exclude_uses(f, l, client_at(c, f->client)->id);
 	count = queue_peek(c, res, f->range, true, c->stack);
@@ -260,6 +260,36 @@ static void lend(struct belay_core *c, uint32_t q, const struct offer *f, uint32
 	core_wake(c, c->now_us + CHECK_US);
 }
 
+static void loan_recall(struct belay_core *c, uint32_t i)
+{
+	struct loan *l = loan_at(c, i);
+	struct belay_action a = {
+		.type = BELAY_ACTION_RECALL, .client = client_at(c, l->client)->id, .loan = i,
+	};
+
+	if (l->recalled)
+		return;
+	l->recalled = true;
+	c->stats.loans_recalled++;
+	core_emit(c, &a);
+}
+
+/* Calls back what the client has on loan of a range already, to lend it all in one piece. */
+static bool recall_own(struct belay_core *c, const struct offer *f, uint32_t r)
+{
+	bool any = false;
+
+	for (uint32_t i = local_at(c, resource_at(c, r)->local)->loans; i != 0;
+	     i = loan_at(c, i)->next) {
+		if (loan_at(c, i)->client != f->client ||
+		    !overlapping(loan_at(c, i)->start, loan_at(c, i)->end, f->range))
+			continue;
+		any = true;
+		loan_recall(c, i);
+	}
+	return any;
+}
+
 void loan_offer(struct belay_core *c, uint32_t i)
 {
 	const struct request *q = request_at(c, i);
@@ -290,6 +320,11 @@ void loan_offer(struct belay_core *c, uint32_t i)
 	room = room_for(c, f.held);
 	if (room == 0 || f.range.start > range.start || f.range.end < range.end)
 		return;
+	/* The next request finds it back. */
+	if (recall_own(c, &f, q->resource)) {
+		u->retry_us = 0;
+		return;
+	}
 	/* Who gives a loan of many locks back again and again would keep this node busy. */
 	if (f.held > HELD_CHEAP) {
 		if (c->now_us < c->lend_us)
@@ -320,20 +355,6 @@ uint32_t loan_conflict(const struct belay_core *c, const struct request *q)
 	return next_conflict(c, q, local_at(c, resource_at(c, q->resource)->local)->loans);
 }
 
-static void recall(struct belay_core *c, uint32_t i)
-{
-	struct loan *l = loan_at(c, i);
-	struct belay_action a = {
-		.type = BELAY_ACTION_RECALL, .client = client_at(c, l->client)->id, .loan = i,
-	};
-
-	if (l->recalled)
-		return;
-	l->recalled = true;
-	c->stats.loans_recalled++;
-	core_emit(c, &a);
-}
-
 bool loan_recall_range(struct belay_core *c, uint32_t r, struct belay_range range)
 {
 	const struct resource *res = resource_at(c, r);
@@ -344,7 +365,7 @@ bool loan_recall_range(struct belay_core *c, uint32_t r, struct belay_range rang
 		if (!overlapping(loan_at(c, i)->start, loan_at(c, i)->end, range))
 			continue;
 		any = true;
-		recall(c, i);
+		loan_recall(c, i);
 	}
 	return any;
 }
@@ -353,7 +374,7 @@ void loan_recall_all(struct belay_core *c)
 {
 	for (uint32_t i = 1; i < c->loans.fresh; i++)
 		if (loan_at(c, i)->resource != 0)
-			recall(c, i);
+			loan_recall(c, i);
 }
 
 void loan_recall_conflicts(struct belay_core *c, const struct request *q)
@@ -361,7 +382,7 @@ void loan_recall_conflicts(struct belay_core *c, const struct request *q)
 	uint32_t i = loan_conflict(c, q);
 
 	for (; i != 0; i = next_conflict(c, q, loan_at(c, i)->next))
-		recall(c, i);
+		loan_recall(c, i);
 }
 
 /* ---- the end of a loan ---- */
@@ -516,7 +537,7 @@ void loan_tick(struct belay_core *c)
 		for (uint32_t i = 1; i < c->loans.fresh; i++)
 			if (loan_at(c, i)->resource != 0 &&
 			    loan_at(c, i)->since_us + LOAN_US <= c->now_us)
-				recall(c, i);
+				loan_recall(c, i);
 		c->loan_check_us = c->now_us + CHECK_US;
 	}
 	core_wake(c, c->loan_check_us);
