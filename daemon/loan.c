@@ -9,6 +9,8 @@
 #include "daemon/clock.h"
 #include "daemon/server_private.h"
 
+/* Connections of one process that may share memory, so that it does not take what there is for all. */
+#define SHARES_PER_PROCESS_MAX 64u
 /* The fencing clock runs at 2^32 a second; a client that counts faster is lying. */
 #define TOKENS_PER_US 4295u
 
@@ -366,6 +368,8 @@ void loan_take_back(struct server *s, const struct resource *resource, const str
 		next = TAILQ_NEXT(loan, link);
 		if (loan->terms.range.start <= range->end && range->start <= loan->terms.range.end)
 			take(s, loan, 0);
+	if (shares_of(s, c->peer.pid) >= SHARES_PER_PROCESS_MAX)
+		return -EUSERS;
 	}
 	loan_feed(s);
 }

@@ -79,7 +79,10 @@ void loan_feed(struct server *s);
 
 /* ---- what clients want ---- */
 
-/* Make the memory. -EEXIST: it has it already; else what share_new() says. */
+/*
+ * Make the memory. -EEXIST: it has it already; -EUSERS: its process has as many as one
+ * may; else what share_new() says.
+ */
 int loan_share(struct server *s, struct client *c);
 
 /* Keep a slot for a request that may bring a loan, until that is answered. False: there is none. */

@@ -52,9 +52,9 @@ static struct slot_belayd *belayd_of(const struct share *share)
 	return (struct slot_belayd *)(void *)(share->map + SLOT_BELAYD_AT);
 }
 
-/* The newest first: the kernel follows the list only so far (2048). */
 static void enlist(struct shares *shares, struct share *share)
 {
+	shares->count++;
 	share->shares = shares;
 	share->list.next = shares->head.list.next;
 	if (share->list.next != &shares->head.list)
@@ -73,6 +73,7 @@ static void delist(struct share *share)
 		share->before->list.next = share->list.next;
 	else
 		head->next = share->list.next;
+	share->shares->count--;
 	atomic_store(&belayd_of(share)->thread, SLOT_BELAYD_DIED);
 }
 
@@ -97,8 +98,11 @@ int share_new(struct shares *shares, struct share **ret_share)
 	size_t page = page_size();
 	struct share *share;
 	uint8_t *base;
-	int fd = -1, r = make_memory(&fd);
+	int fd = -1, r;
 
+	if (shares->count >= SHARES_MAX)
+		return -EUSERS;
+	r = make_memory(&fd);
 	if (r < 0)
 		return r;
 	base = mmap(NULL, page + SLOT_LOGS_AT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -22,12 +22,15 @@ struct share;
 struct shares {
 	struct robust_list_head head, *former;
 	size_t former_size;
+	uint32_t count;
 };
+/* The kernel follows such a list to 2048 entries: who came after would not learn of belayd's end. */
+#define SHARES_MAX 2000u
 /* For the calling thread, which must make and free all shares. */
 void shares_init(struct shares *shares);
 void shares_done(struct shares *shares);
 
-/* 0, or what memfd_create() and mmap() say. */
+/* 0; -EUSERS: there are SHARES_MAX; or what memfd_create() and mmap() say. */
 int share_new(struct shares *shares, struct share **ret_share);
 /* Says that belayd has ended, for it has to this client. NULL is allowed. */
 void share_free(struct share *share);

@@ -622,6 +622,29 @@ static void test_end(struct belayd *daemon, struct belay *belay)
 	belay_disconnect(belay);
 }
 
+/* So many connections of one process share no memory: the last ones ask for each lock. */
+static void test_many_connections(const struct belayd *daemon)
+{
+	struct belay *belay[70];
+	struct belay_handle *handle[70];
+	char name[16];
+	unsigned good = 0;
+
+	for (unsigned i = 0; i < 70; i++) {
+		belay[i] = connected(daemon);
+		snprintf(name, sizeof(name), "many %u", i);
+		handle[i] = named(belay[i], name, BELAY_OWNER_PROCESS);
+		for (unsigned k = 0; k < 20; k++)
+			good += belay_lock(handle[i], BELAY_EXCLUSIVE, k, 1, NULL) == 0 &&
+				belay_unlock(handle[i], k, 1) == 0;
+	}
+	ok_uint(good, 70 * 20, "all of many connections lock and unlock");
+	for (unsigned i = 0; i < 70; i++) {
+		belay_handle_close(handle[i]);
+		belay_disconnect(belay[i]);
+	}
+}
+
 int main(void)
 {
 	struct belayd daemon;
@@ -641,6 +664,7 @@ int main(void)
 	test_threads(belay);
 	test_processes(&daemon, belay);
 	test_copied_socket(&daemon, belay);
+	test_many_connections(&daemon);
 	test_command(belay);
 	test_end(&daemon, belay);
 	finish(&daemon);

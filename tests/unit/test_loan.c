@@ -239,6 +239,61 @@ static void test_share(struct engine *e)
 	peer_end_close(&p);
 }
 
+#define PER_PROCESS 64
+
+static int ask_share(struct engine *e, struct peer_end *p)
+{
+	const struct client_message m = { .type = CLIENT_SHARE, .number = ++p->number };
+	struct client_message answer = { .result = -ECONNRESET };
+
+	peer_end_say(e, p, &m);
+	(void)peer_end_hear(p, &answer);
+	return answer.result;
+}
+
+static void leave(struct engine *e, struct peer_end *p)
+{
+	peer_end_close(p);
+	client_drop(e->server, server_find(e->server, p->id));
+	server_on_turn_end(e->server);
+}
+
+/* belayd's end can be told to so many only; and no process takes what there is for all. */
+static void test_shares(struct engine *e)
+{
+	struct peer_end p[PER_PROCESS + 1];
+	uint32_t shared = 0, handle;
+	struct client_message m;
+
+	for (unsigned i = 0; i <= PER_PROCESS; i++)
+		peer_end_open(e, &p[i]);
+	for (unsigned i = 0; i < PER_PROCESS; i++)
+		shared += ask_share(e, &p[i]) == 0;
+	ok_uint(shared, PER_PROCESS, "a process may have some connections that share memory");
+	ok_int(ask_share(e, &p[PER_PROCESS]), -EUSERS, "and not one more");
+	handle = open_name(e, &p[PER_PROCESS], "x");
+	e->core = grant_and_lend;
+	m = lock(e, &p[PER_PROCESS], handle, &low);
+	ok(m.result == 0 && m.slot == 0, "which locks all the same, without a loan");
+	ok_uint(e->server->stats.sharing, PER_PROCESS, "nor does it count");
+	leave(e, &p[0]);
+	ok_int(ask_share(e, &p[PER_PROCESS]), 0, "when another has gone, it may ask again");
+	for (unsigned i = 1; i <= PER_PROCESS; i++)
+		leave(e, &p[i]);
+	ok_uint(e->server->shares.count, 0, "all have gone");
+
+	peer_end_open(e, &p[0]);
+	peer_end_open(e, &p[1]);
+	e->server->shares.count = SHARES_MAX - 1;
+	ok_int(ask_share(e, &p[0]), 0, "the last one of all");
+	ok_int(ask_share(e, &p[1]), -EUSERS, "of all processes there are not more than the kernel tells");
+	e->server->shares.count = 1;
+	leave(e, &p[0]);
+	leave(e, &p[1]);
+	ok_uint(e->server->shares.count, 0, "and these have gone, too");
+	(void)fake_engine_events(e);
+}
+
 static void test_no_loan(struct engine *e)
 {
 	struct client_message m;
@@ -705,6 +760,7 @@ int main(void)
 
 	fake_engine_init(&e);
 	test_share(&e);
+	test_shares(&e);
 	test_no_loan(&e);
 	test_lend(&e);
 	test_return(&e);
