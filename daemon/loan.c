@@ -353,10 +353,23 @@ void loan_feed(struct server *s)
 
 /* ---- what clients want ---- */
 
+/* Processes that cannot be seen from here count as one. */
+static uint32_t shares_of(const struct server *s, pid_t pid)
+{
+	const struct client *c;
+	uint32_t count = 0;
+
+	TAILQ_FOREACH(c, &s->all, all_link)
+		count += c->peer.pid == pid && c->loans.share;
+	return count;
+}
+
 int loan_share(struct server *s, struct client *c)
 {
 	if (c->loans.share)
 		return -EEXIST;
+	if (shares_of(s, c->peer.pid) >= SHARES_PER_PROCESS_MAX)
+		return -EUSERS;
 	return share_new(&s->shares, &c->loans.share);
 }
 
@@ -368,8 +381,6 @@ void loan_take_back(struct server *s, const struct resource *resource, const str
 		next = TAILQ_NEXT(loan, link);
 		if (loan->terms.range.start <= range->end && range->start <= loan->terms.range.end)
 			take(s, loan, 0);
-	if (shares_of(s, c->peer.pid) >= SHARES_PER_PROCESS_MAX)
-		return -EUSERS;
 	}
 	loan_feed(s);
 }
@@ -388,6 +399,17 @@ int loan_return(struct server *s, struct client *c, uint32_t slot, uint32_t epoc
 	if (!c->dead)
 		free_slot(s, loan);
 	return 0;
+}
+
+bool loan_any(const struct client *c)
+{
+	const struct loan *loan;
+	uint32_t slot = 0;
+
+	while ((loan = next_loan(c, &slot)))
+		if (loan->state == LOAN_LENT || loan->state == LOAN_TAKEN)
+			return true;
+	return false;
 }
 
 void loan_end_all(struct server *s, struct client *c)

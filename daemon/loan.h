@@ -100,6 +100,9 @@ void loan_take_back(struct server *s, const struct resource *resource, const str
 /* RETURN: the slot may be used again. The client may be dead afterwards. -ENOENT: it has no such loan. */
 int loan_return(struct server *s, struct client *c, uint32_t slot, uint32_t epoch);
 
+/* Has it a loan, or had one of which the core does not know yet that it is over? */
+bool loan_any(const struct client *c);
+
 /* Its loans are void, and the core knows: it has gone, or its locks are lost. */
 void loan_end_all(struct server *s, struct client *c);
 

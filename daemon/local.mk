@@ -19,6 +19,7 @@ daemon_libbelayd_a_SOURCES = \
 	daemon/hint_key.c daemon/hint_key.h daemon/hint_port.c daemon/hint_port.h \
 	daemon/histogram.c daemon/histogram.h \
 	daemon/hold.c daemon/hold.h daemon/identity.c daemon/identity.h \
+	daemon/idle.c daemon/idle.h \
 	daemon/journal.c daemon/key.h daemon/limit.h daemon/listen.c daemon/listen.h \
 	daemon/loan.c daemon/loan.h \
 	daemon/mounts.c daemon/mounts.h \

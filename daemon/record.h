@@ -2,9 +2,9 @@
 /*
  * What must be known of clients when belayd is gone: which processes may go on
  * writing under locks that they believe to hold. Each client that has opened
- * something has a record, an empty file in the directory SOCKET.clients, whose
- * name says it all: PID.STARTTIME.CLIENT. A process is the same one only if it
- * started at the same time; CLIENT tells apart the connections of one process.
+ * something and may hold something (idle.h) has a record, an empty file in the
+ * directory SOCKET.clients, whose name says it all: PID.STARTTIME.CLIENT. A process is
+ * the same one only if it started at the same time; CLIENT tells apart the connections of one process.
  * The directory is on tmpfs, as the socket is: a new boot has no former clients.
  */
 #ifndef BELAY_DAEMON_RECORD_H

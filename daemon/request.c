@@ -427,6 +427,10 @@ static int start_request(struct turn *t, const struct client_message *m, struct 
 	struct request taken;
 	int r;
 
+	/* Its record may have been dropped when it held nothing. */
+	r = request.test ? 0 : client_record(t->s, t->c);
+	if (r < 0)
+		return r;
 	request.lend = ev.lock.lend = m->lend && loan_want(t->s, t->c);
 	r = requests_add(&t->c->requests, &request);
 	if (r < 0) {

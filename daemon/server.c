@@ -142,6 +142,7 @@ int client_record(struct server *s, struct client *c)
 	uint64_t held_back;
 	int r;
 
+	c->quiet = false;
 	if (c->recorded)
 		return 0;
 	r = record_put(s->records, c->peer.pid, c->id, &c->record);
@@ -684,6 +685,8 @@ int server_listen(struct server *s, struct engine *engine, int listen_fd)
 	/* libqb serves a dozen descriptors a turn; here, all clients are one. */
 	if (r == 0)
 		r = qb_loop_poll_add(s->loop, QB_LOOP_HIGH, s->epoll_fd, POLLIN, s, on_ready);
+	if (r == 0)
+		r = idle_start(s);
 	if (r < 0)
 		qb_log(LOG_ERR, "cannot serve clients: %s", strerror(-r));
 	return r;
@@ -713,6 +716,7 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 	if (!s)
 		return;
 	stop_listening(s);
+	idle_stop(s);
 	s->ending = true;
 	s->clean = clean;
 	while ((c = TAILQ_FIRST(&s->all))) {

@@ -11,6 +11,7 @@
 #include "daemon/descriptor.h"
 #include "daemon/engine.h"
 #include "daemon/handle.h"
+#include "daemon/idle.h"
 #include "daemon/identity.h"
 #include "daemon/limit.h"
 #include "daemon/loan.h"
@@ -39,8 +40,9 @@ struct client {
 	uint32_t id;
 	int fd;
 	struct peer peer;
-	struct record record;	/* from its first handle on */
+	struct record record;	/* from its first handle on, but for times when it holds nothing */
 	bool recorded;
+	bool quiet;		/* it has asked for no lock since idle_check() came by */
 	struct source socket_source, process_source;
 	struct handles handles;
 	struct resources resources;
@@ -112,6 +114,8 @@ struct server {
 	struct status_rates rates;
 	uint64_t rotate_us;		/* when the older recalls are forgotten */
 	uint32_t dumps;
+	qb_loop_timer_handle idle_timer;
+	bool idle_armed;
 	struct server_stats stats;
 	struct limit refuse_limit, broken_limit, slow_limit, record_limit;
 	uint8_t packet[CLIENT_PACKET_MAX];
@@ -130,7 +134,7 @@ void client_reply_with(struct server *s, struct client *c, const struct client_m
 void client_fail(struct server *s, struct client *c, struct limit *limit, int error,
 		 const char *text);
 
-/* Before its first handle: note that it may hold locks. 0, or -ENOLCK, logged. */
+/* Before its first handle and before each lock: note that it may hold locks. 0, or -ENOLCK, logged. */
 int client_record(struct server *s, struct client *c);
 
 /* The end of a client: everything it held is given back. It is dead then. */

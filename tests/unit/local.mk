@@ -61,7 +61,7 @@ tests_unit_test_core_ranges_LDADD = tests/unit/libcorering.a core/libbelaycore.a
 
 daemon_tests = tests/unit/test_outbox tests/unit/test_journal tests/unit/test_daemon_parts \
 	tests/unit/test_engine tests/unit/test_former tests/unit/test_hint_port \
-	tests/unit/test_loan
+	tests/unit/test_idle tests/unit/test_loan
 check_PROGRAMS += $(daemon_tests)
 TESTS += $(daemon_tests)
 tests_unit_test_outbox_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
@@ -73,6 +73,11 @@ tests_unit_test_former_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_former_LDADD = $(BELAYD_LIBS)
 tests_unit_test_hint_port_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_hint_port_LDADD = $(BELAYD_LIBS)
+tests_unit_test_idle_SOURCES = tests/unit/test_idle.c tests/unit/fake_engine.c tests/unit/fake_engine.h
+tests_unit_test_idle_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+# The core's locks are the test's.
+tests_unit_test_idle_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=belay_core_locks_next
+tests_unit_test_idle_LDADD = $(BELAYD_LIBS)
 tests_unit_test_loan_SOURCES = tests/unit/test_loan.c tests/unit/fake_engine.c tests/unit/fake_engine.h
 tests_unit_test_loan_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_loan_LDADD = $(BELAYD_LIBS)
