@@ -153,4 +153,4 @@ sim_mutant_names = \
 	two-nodes-by-majority \
 	unlock-passes-a-fast-lock \
 	upgrade-overlooks-others \
-	waiters-dropped-at-left \
+	waiters-dropped-at-left
