@@ -149,7 +149,8 @@ static bool find_offer(struct offer *f, uint32_t r, const struct delegation *d)
 		(void)table_each(c, res, f->range, exclude_lock, f);
 	if (!f->none)
 		(void)table_each(c, res, f->range, count_own, f);
-	for (uint32_t o = client_at(c, f->client)->owners; o != 0; o = owner_at(c, o)->client_next)
+	for (uint32_t o = client_at(c, f->client)->owners; o != 0 && f->owners <= BELAY_LOAN_OWNERS_MAX;
+	     o = owner_at(c, o)->client_next)
 		f->owners += table_first(c, res, o, 0) != 0;
 	return !f->none && f->owners <= BELAY_LOAN_OWNERS_MAX;
 }
