@@ -41,7 +41,7 @@ bool gate_wait(struct resource *resource)
 	for (i = 0; i < GATE_SPINS; i++) {
 		if (take(resource, self, &who))
 			return true;
-		if ((who & ~GATE_AWAITED) == self)
+		if ((who & GATE_STUCK) || (who & ~GATE_AWAITED) == self)
 			return false;
 		relax();
 	}
@@ -54,7 +54,12 @@ bool gate_wait(struct resource *resource)
 							    memory_order_relaxed, memory_order_relaxed))
 			futex_sleep(gate_futex(resource), (uint32_t)(who | GATE_AWAITED), GATE_SLEEP_MS, false);
 	}
-	return take(resource, self | GATE_AWAITED, &who);
+	if (take(resource, self | GATE_AWAITED, &who))
+		return true;
+	/* The next one need not wait for him; should he leave after all, that ends. */
+	(void)atomic_compare_exchange_strong_explicit(&resource->gate, &who, who | GATE_STUCK,
+						      memory_order_relaxed, memory_order_relaxed);
+	return false;
 }
 
 bool loan_find(struct resource *resource, enum belay_mode mode, struct belay_range range)

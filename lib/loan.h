@@ -29,7 +29,7 @@ struct loan {
 };
 
 struct resource {
-	_Atomic uintptr_t gate;		/* 0; or who is in there, perhaps with GATE_AWAITED */
+	_Atomic uintptr_t gate;		/* 0; or who is in there, perhaps with GATE_AWAITED, GATE_STUCK */
 	struct loan *last;		/* used last; NULL: none. Gate. */
 	LIST_HEAD(, loan) loans;
 	uint32_t number;
@@ -39,6 +39,7 @@ struct resource {
 
 #define GATE_AWAITED ((uintptr_t)1)
 #define GATE_SINGLE ((uintptr_t)2)	/* while the process has but one thread */
+#define GATE_STUCK ((uintptr_t)4)	/* awaited in vain: a handler may have jumped out of there for ever */
 
 /* A number of this thread, aligned like a pointer. */
 static inline uintptr_t gate_self(void)

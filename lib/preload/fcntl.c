@@ -91,6 +91,7 @@ static struct belay_handle *opened(struct description *d, int cmd, short type)
 static int unlock(struct description *d, int cmd, const struct extent *e)
 {
 	struct belay_handle *handle = opened(d, cmd, F_UNLCK);
+	uint64_t now = held_now(held_by(d, cmd));
 	int r;
 
 	/* What was never locked from here need not be unlocked. */
@@ -98,19 +99,22 @@ static int unlock(struct description *d, int cmd, const struct extent *e)
 		return 0;
 	r = wait_unlock(handle, e->start, e->end);
 	if (r == 0)
-		held_remove(held_by(d, cmd), !__libc_single_threaded, e->start, e->end);
+		held_remove(held_by(d, cmd), !__libc_single_threaded, now, e->start, e->end);
 	return r;
 }
 
-/* As the kernel does: a lock that was waited for on a descriptor closed meanwhile is none. */
+/*
+ * As the kernel does: a lock that was waited for on a descriptor closed meanwhile is none, and one of
+ * an open file ends with the call. Who closed has unlocked before, if he saw this call at work.
+ */
 static int is_closed(int fd, struct description *d, int cmd)
 {
 	static const struct extent all = { 0, EXTENT_LAST };
 
-	if (is_ofd(cmd) || table_get(fd) == d)
+	if (is_ofd(cmd) ? !atomic_load(&d->dying) : table_get(fd) == d)
 		return 0;
 	(void)unlock(d, cmd, &all);
-	return -EBADF;
+	return is_ofd(cmd) ? 0 : -EBADF;
 }
 
 static int lock(const struct calm *calm, int fd, struct description *d, int cmd,
@@ -179,13 +183,13 @@ static int ours(const struct calm *calm, int fd, struct description *d, int cmd,
 	return r == -ENOMEM ? -ENOLCK : r;
 }
 
-/* Within a loan: no system call, no lock, nothing that a signal handler could come into. 1: not so. */
+/* Within a loan: no system call, and nothing that a signal handler must not come into. 1: not so. */
 static int within_loan(int fd, struct description *d, int cmd, const struct flock *l)
 {
 	struct belay_handle *handle = opened(d, cmd, l->l_type);
 	struct belay_range range;
 	struct extent e;
-	uint64_t token;
+	uint64_t token, now;
 	int r;
 
 	if (!handle || l->l_whence != SEEK_SET || is_get(cmd))
@@ -195,9 +199,10 @@ static int within_loan(int fd, struct description *d, int cmd, const struct floc
 		return r;
 	range = (struct belay_range){ .start = e.start, .end = e.end };
 	if (l->l_type == F_UNLCK) {
+		now = held_now(held_by(d, cmd));
 		if (loan_unlock(handle->resource, handle->owner, &range) != 0)
 			return 1;
-		held_remove(held_by(d, cmd), !__libc_single_threaded, e.start, e.end);
+		held_remove(held_by(d, cmd), !__libc_single_threaded, now, e.start, e.end);
 		return 0;
 	}
 	r = handle_lock(handle, l->l_type == F_RDLCK ? BELAY_MODE_SH : BELAY_MODE_EX, &range, &token);

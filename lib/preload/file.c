@@ -36,12 +36,23 @@ static bool same_description(int a, int b)
 
 /* ---- files; mutex held ---- */
 
+/* What is closed has users perhaps, but its inode's number may be another file's by now. */
+static bool is_open(const struct file *file)
+{
+	const struct description *d;
+
+	LIST_FOREACH(d, &file->descriptions, link)
+		if (!d->dying)
+			return true;
+	return false;
+}
+
 static struct file *find_file(dev_t device, ino_t inode)
 {
 	struct file *file;
 
 	LIST_FOREACH(file, &preload.files, link)
-		if (file->device == device && file->inode == inode && !file->connection->gone)
+		if (file->device == device && file->inode == inode && !file->connection->gone && is_open(file))
 			return file;
 	return NULL;
 }
@@ -112,7 +123,7 @@ static int add_description(struct file *file, int fd, int flags, struct descript
 	d->ofd = d->flock = NULL;
 	d->flock_held = 0;
 	d->busy = 0;
-	held_remove(&d->held, false, ALL);
+	held_remove(&d->held, false, held_now(&d->held), ALL);
 	LIST_INSERT_HEAD(&file->descriptions, d, link);
 	*ret_description = d;
 	return 0;
@@ -132,13 +143,31 @@ static void end_description(struct description *d)
 		end_file(file);
 }
 
-/* No descriptor is left: it ends now, or with its last user. */
+/* A failure is the loss of all, which the next lock will tell. */
+static void drop(struct belay_handle *handle, struct held *held)
+{
+	uint64_t now = held_now(held);
+
+	if (wait_unlock(handle, ALL) == 0)
+		held_remove(held, !__libc_single_threaded, now, ALL);
+}
+
+/*
+ * No descriptor is left: it ends now, or with its last user. Its locks do not wait for that
+ * one, who may have been left by a jump; what he locks from here on he unlocks himself.
+ */
 static void let_go(struct description *d)
 {
 	d->fds = 0;
 	d->dying = true;
-	if (atomic_load(&d->users) == 0)
+	if (atomic_load(&d->users) == 0) {
 		end_description(d);
+		return;
+	}
+	if (d->ofd)
+		drop(d->ofd, &d->held);
+	if (d->flock && wait_unlock(d->flock, ALL) == 0)
+		d->flock_held &= ~FLOCK_KIND;
 }
 
 void file_end(struct description *d)
@@ -289,17 +318,25 @@ bool file_concerns(int fd)
 	return table_get(fd) || atomic_load_explicit(&preload.posix_files, memory_order_relaxed) > 0;
 }
 
+/* Mutex held. Somebody may have locked, and not noted it yet. */
+static bool is_used(const struct file *file)
+{
+	const struct description *d;
+
+	LIST_FOREACH(d, &file->descriptions, link)
+		if (atomic_load(&d->users) > 0)
+			return true;
+	return false;
+}
+
 /* Mutex held. As POSIX wants it, whichever of the file's descriptors is closed. */
 static void drop_posix(struct file *file)
 {
 	struct belay_handle *handle = file->posix[BELAY_SHARED] ? file->posix[BELAY_SHARED] :
 				      file->posix[BELAY_EXCLUSIVE];
 
-	if (!handle || !held_any(&file->held))
-		return;
-	/* A failure is the loss of all, which the next lock will tell. */
-	if (wait_unlock(handle, ALL) == 0)
-		held_remove(&file->held, !__libc_single_threaded, ALL);
+	if (handle && (held_any(&file->held) || is_used(file)))
+		drop(handle, &file->held);
 }
 
 /* A descriptor of which nothing is known, and that has the description of @fd, too; or -1. */
@@ -369,7 +406,8 @@ static void close_unknown(int fd)
 	if (look(fd, &device, &inode) < 0)
 		return;
 	file = find_file(device, inode);
-	if (file)
+	/* To the kernel one of O_PATH is no descriptor of the file. */
+	if (file && !((int)syscall(SYS_fcntl, fd, F_GETFL, 0) & O_PATH))
 		drop_posix(file);
 }
 
@@ -423,7 +461,7 @@ bool file_anything_held(void)
 		if (held_any(&file->held))
 			return true;
 		LIST_FOREACH(d, &file->descriptions, link)
-			if (held_any(&d->held) || d->flock_held)
+			if (held_any(&d->held) || file_flock_kind(d))
 				return true;
 	}
 	return false;

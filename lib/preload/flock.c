@@ -13,13 +13,39 @@
 #define LOCK_MAND 32
 #endif
 
+/* Each lock is noted as another one: whoever unlocks can tell if a handler, or a thread, locked meanwhile. */
+static void note_lock(struct description *d, int kind)
+{
+	d->flock_held = (d->flock_held & ~FLOCK_KIND) + FLOCK_KIND + 1 + (uint64_t)kind;
+}
+
+static void note_unlock(struct description *d, uint64_t before)
+{
+	(void)atomic_compare_exchange_strong(&d->flock_held, &before, before & ~FLOCK_KIND);
+}
+
 static int unlock(struct description *d)
 {
+	uint64_t before = d->flock_held;
 	int r = d->flock ? wait_unlock(d->flock, 0, BELAY_OFFSET_MAX) : 0;
 
 	if (r == 0)
-		d->flock_held = 0;
+		note_unlock(d, before);
 	return r;
+}
+
+/* As in fcntl.c: the last descriptor was closed meanwhile. */
+static void is_closed(struct description *d)
+{
+	if (atomic_load(&d->dying))
+		(void)unlock(d);
+}
+
+static bool is_other(const struct description *d, int kind)
+{
+	int held = file_flock_kind(d);
+
+	return held != 0 && held != kind;
 }
 
 static int lock(const struct calm *calm, int fd, struct description *d, int kind, bool wait)
@@ -29,13 +55,15 @@ static int lock(const struct calm *calm, int fd, struct description *d, int kind
 	int r = file_handle(fd, d, BELAY_OWNER_FLOCK, mode, &handle);
 
 	/* To convert is to unlock first, and then perhaps to come away with nothing. */
-	if (r == 0 && d->flock_held != 0 && d->flock_held != kind)
+	if (r == 0 && is_other(d, kind))
 		r = unlock(d);
 	if (r == 0)
 		r = wait_lock(calm, d, handle, mode, 0, BELAY_OFFSET_MAX, wait);
-	if (r == 0)
-		d->flock_held = kind;
-	return r;
+	if (r < 0)
+		return r;
+	note_lock(d, kind);
+	is_closed(d);
+	return 0;
 }
 
 static int ours(const struct calm *calm, int fd, struct description *d, int operation)
@@ -83,22 +111,24 @@ static int within_loan(struct description *d, int operation)
 	static const struct belay_range all = { .start = 0, .end = BELAY_OFFSET_MAX };
 	struct belay_handle *handle = d->flock;
 	int kind = operation & ~LOCK_NB, r;
-	uint64_t token;
+	uint64_t token, before;
 
 	if (!handle)
 		return 1;
 	if (kind == LOCK_UN) {
+		before = d->flock_held;
 		if (loan_unlock(handle->resource, handle->owner, &all) != 0)
 			return 1;
-		d->flock_held = 0;
+		note_unlock(d, before);
 		return 0;
 	}
-	if ((kind != LOCK_SH && kind != LOCK_EX) || (d->flock_held != 0 && d->flock_held != kind))
+	if ((kind != LOCK_SH && kind != LOCK_EX) || is_other(d, kind))
 		return 1;
 	r = handle_lock(handle, kind == LOCK_SH ? BELAY_MODE_SH : BELAY_MODE_EX, &all, &token);
 	if (r != 0)
 		return r == -EAGAIN && (operation & LOCK_NB) ? -EAGAIN : 1;
-	d->flock_held = kind;
+	note_lock(d, kind);
+	is_closed(d);
 	return 0;
 }
 

@@ -52,12 +52,13 @@ struct description {
 	unsigned fds;			/* known ones */
 	bool may_read, may_write;
 	/* Threads that use it just now. Counted also on a free one, by those who come
-	 * too late: descriptions are never given back to the memory. */
+	 * too late: descriptions are never given back to the memory. A handler that jumps
+	 * out of a call leaves one that never goes. */
 	_Atomic unsigned users;
 	_Atomic bool dying;		/* its last descriptor is closed; goes with its last user */
 	struct belay_handle *_Atomic ofd, *_Atomic flock;	/* NULL: not used yet */
 	struct held held;		/* by OFD locks */
-	_Atomic int flock_held;		/* LOCK_SH, LOCK_EX or 0 */
+	_Atomic uint64_t flock_held;	/* LOCK_SH, LOCK_EX or 0 in its lowest bits, above them a number */
 	_Atomic uint8_t busy;		/* not 0: waits are long */
 };
 LIST_HEAD(description_list, description);
@@ -213,6 +214,12 @@ int file_enter(int fd, struct description **ret_description);
 static inline void file_leave(struct description *description);
 /* The same, if that takes nothing but a look: false, and it is not in use. */
 static inline bool file_enter_quickly(int fd, struct description **ret_description);
+/* What is locked by flock(): LOCK_SH, LOCK_EX, or 0. */
+#define FLOCK_KIND ((uint64_t)3)
+static inline int file_flock_kind(const struct description *d)
+{
+	return (int)(d->flock_held & FLOCK_KIND);
+}
 /* It may be that its end is due. */
 void file_end(struct description *description);
 /* The handle for such an owner and mode, opened if need be. */

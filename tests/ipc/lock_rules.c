@@ -266,6 +266,7 @@ static const struct {
 	{ "flock", rule_flock }, { "ofd", rule_ofd }, { "lockf", rule_lockf }, { "holder", rule_holder },
 	{ "wait", rule_wait }, { "signals", rule_signals }, { "jump", rule_jump },
 	{ "deadlock", rule_deadlock }, { "threads", rule_threads }, { "handler", rule_handler },
+	{ "handler-of-two", rule_handler_of_two }, { "jump-busy", rule_jump_busy },
 	{ "tidy", rule_tidy }, { "many", rule_many },
 };
 

@@ -42,6 +42,8 @@ void rule_jump(void);
 void rule_deadlock(void);
 void rule_threads(void);
 void rule_handler(void);
+void rule_handler_of_two(void);
+void rule_jump_busy(void);
 void rule_tidy(void);
 void rule_many(void);
 

@@ -76,6 +76,15 @@ void rule_close(void)
 	b = open("/dev/null", O_RDONLY);
 	close(b);
 	rules_map("one of another file is closed");
+	b = open(rules_path, O_PATH | O_CLOEXEC);
+	close(b);
+	rules_map("one that only tells where it is");
+	b = open(rules_path, O_PATH | O_CLOEXEC);
+	d = open("/dev/null", O_RDONLY);
+	dup2(d, b);
+	close(b);
+	close(d);
+	rules_map("and is replaced");
 	b = dup(a);
 	close(b);
 	rules_map("a copy is closed");

@@ -288,7 +288,7 @@ static void locks_too(int number)
 	}
 }
 
-void rule_handler(void)
+static void locks_meanwhile(int times)
 {
 	int a = rules_open(O_RDWR), b = rules_open(O_RDWR), bad = 0;
 
@@ -296,13 +296,117 @@ void rule_handler(void)
 	on(SIGPROF, locks_too, SA_RESTART);
 	timer(ITIMER_PROF, 1, true);
 	/* While it is busy, not while it waits: hence the time of the processor. */
-	for (int i = 0; handled < 100 && i < 100000000; i++) {
+	for (int i = 0; handled < times && i < 100000000; i++) {
 		bad += rules_lock(a, F_SETLK, F_WRLCK, i % 7, 2) < 0;
 		bad += rules_lock(a, F_SETLK, F_UNLCK, i % 7, 2) < 0;
 	}
 	timer(ITIMER_PROF, 0, false);
-	printf("%s, %d failed, %d of the handler's\n", handled >= 100 ? "enough" : "too few", bad, wrong);
+	printf("%s, %d failed, %d of the handler's\n", handled >= times ? "enough" : "too few", bad, wrong);
 	rules_map("nothing is left");
 	rules_say("lock", rules_lock(a, F_SETLK, F_WRLCK, 3, 2));
 	rules_map("it still works");
+}
+
+void rule_handler(void)
+{
+	locks_meanwhile(100);
+}
+
+static void *idle(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* What one thread need not do may need to be done where there are two. */
+static pthread_t second_thread(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	/* Handlers are for the first one. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_create(&thread, NULL, idle, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return thread;
+}
+
+static void join(pthread_t thread)
+{
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+}
+
+void rule_handler_of_two(void)
+{
+	pthread_t thread = second_thread();
+
+	locks_meanwhile(300);
+	join(thread);
+}
+
+/* ---- handlers that jump out of a lock which needs not wait ---- */
+
+#define JUMPS 15
+
+static int one_of(int fd, int kind, bool lock)
+{
+	if (kind == 0)
+		return flock(fd, (lock ? LOCK_EX : LOCK_UN) | LOCK_NB);
+	return rules_lock(fd, kind == 1 ? F_OFD_SETLK : F_SETLK, lock ? F_WRLCK : F_UNLCK, 0, 1);
+}
+
+static void jump_away(int kind, unsigned *ret_locked)
+{
+	static volatile int left;
+	int fd = rules_open(O_RDWR), again;
+
+	for (int i = 0; i < 300; i++) {
+		one_of(fd, kind, true);
+		one_of(fd, kind, false);
+	}
+	for (left = JUMPS; left > 0; left--) {
+		struct itimerval t = { .it_value.tv_usec = 300 + left * 37 };
+
+		if (sigsetjmp(back, 1) == 0) {
+			setitimer(ITIMER_REAL, &t, NULL);
+			for (;;)
+				one_of(fd, kind, true);
+		}
+	}
+	one_of(fd, kind, true);
+	close(fd);
+	/* By another open file, it is free. */
+	again = rules_open(O_RDWR);
+	*ret_locked += one_of(again, kind == 0 ? 0 : 1, true) < 0;
+	close(again);
+}
+
+static void jumps(void)
+{
+	static const char *const name[] = { "flock", "OFD", "POSIX" };
+	unsigned locked;
+
+	on(SIGALRM, jump, 0);
+	for (int kind = 0; kind < 3; kind++) {
+		locked = 0;
+		for (int i = 0; i < 20; i++)
+			jump_away(kind, &locked);
+		printf("%s: %u times closed and locked still\n", name[kind], locked);
+		rules_map("nothing is left");
+	}
+	on(SIGALRM, SIG_DFL, 0);
+	alarm(60);
+}
+
+void rule_jump_busy(void)
+{
+	pthread_t thread;
+
+	jumps();
+	thread = second_thread();
+	jumps();
+	join(thread);
 }

@@ -68,23 +68,53 @@ static void test_held(void)
 	held_add(&h, false, 10, 19);
 	held_add(&h, true, 12, 13);
 	ok_uint(h.count, 1, "what lies within is no more");
-	held_remove(&h, false, 0, 9);
-	held_remove(&h, true, 20, 29);
+	held_remove(&h, false, held_now(&h), 0, 9);
+	held_remove(&h, true, held_now(&h), 20, 29);
 	ok(held_any(&h), "beside it nothing is removed");
-	held_remove(&h, false, 5, 14);
-	held_remove(&h, false, 18, 40);
+	held_remove(&h, false, held_now(&h), 5, 14);
+	held_remove(&h, false, held_now(&h), 18, 40);
 	ok(h.count == 1 && h.range[0].start == 15 && h.range[0].end == 17, "it is cut at both ends");
-	held_remove(&h, false, 16, 16);
+	held_remove(&h, false, held_now(&h), 16, 16);
 	ok(held_any(&h), "something is left on both sides of a hole");
-	held_remove(&h, false, 15, 17);
+	held_remove(&h, false, held_now(&h), 15, 17);
 	ok(!held_any(&h), "and nothing now");
 	for (uint64_t i = 0; i <= HELD_RANGES; i++)
 		held_add(&h, false, 10 * i, 10 * i);
 	for (uint64_t i = 0; i <= HELD_RANGES; i++)
-		held_remove(&h, false, 10 * i, 10 * i);
+		held_remove(&h, false, held_now(&h), 10 * i, 10 * i);
 	ok(held_any(&h), "of more than it can remember it knows that they were");
-	held_remove(&h, false, 0, INT64_MAX);
+	held_remove(&h, false, held_now(&h), 0, INT64_MAX);
 	ok(!held_any(&h), "until all goes");
+}
+
+/* In a handler there is nobody to wait for: he goes on when it returns, or never. */
+static void test_held_within(void)
+{
+	struct held h = { .count = 0 };
+	uint64_t now;
+
+	for (int shared = 0; shared < 2; shared++) {
+		h.busy = true;
+		held_add(&h, shared, 5, 5);
+		h.busy = false;
+		ok(held_any(&h), "a lock that cannot be noted is remembered");
+		held_remove(&h, shared, held_now(&h), 5, 5);
+		ok(held_any(&h), "until");
+		held_remove(&h, shared, held_now(&h), 0, INT64_MAX);
+		ok(!held_any(&h), "all is unlocked");
+
+		held_add(&h, shared, 5, 5);
+		now = held_now(&h);
+		held_add(&h, shared, 5, 5);
+		held_remove(&h, shared, now, 5, 5);
+		ok(held_any(&h), "a lock that was taken during the unlock stays");
+		held_remove(&h, shared, held_now(&h), 5, 5);
+		ok(!held_any(&h), "the next unlock is its own");
+	}
+	h.busy = true;
+	for (int i = 0; i < 1000000; i++)
+		held_add(&h, true, 5, 5);
+	ok(held_any(&h), "who never comes back is not waited for each time");
 }
 
 /* ---- directories ---- */
@@ -160,6 +190,7 @@ int main(void)
 {
 	test_extents();
 	test_held();
+	test_held_within();
 	test_places();
 	test_table();
 	return done_testing();
