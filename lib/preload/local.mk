@@ -20,7 +20,8 @@ lib_libbelay_preload_la_SOURCES = \
 	lib/preload/table.c \
 	lib/preload/wait.c \
 	$(lib_libbelay_la_SOURCES)
-lib_libbelay_preload_la_CFLAGS = $(AM_CFLAGS) -pthread -fvisibility=hidden
+# What libbelay closes are no descriptors of the program: its calls must not come to ours.
+lib_libbelay_preload_la_CFLAGS = $(AM_CFLAGS) -pthread -fvisibility=hidden -Dclose=preload_close
 lib_libbelay_preload_la_LDFLAGS = $(HARDEN_DSO) -pthread -module -avoid-version -no-undefined \
 	-Wl,--version-script=$(top_srcdir)/lib/preload/libbelay-preload.map
 lib_libbelay_preload_la_DEPENDENCIES = lib/preload/libbelay-preload.map
