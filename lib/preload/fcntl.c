@@ -130,7 +130,7 @@ static int lock(const struct calm *calm, int fd, struct description *d, int cmd,
 	if (r < 0)
 		return r;
 	held_add(held_by(d, cmd), !__libc_single_threaded, e->start, e->end);
-	return is_closed(fd, d, cmd);
+	return link_is_valid(d->file->connection) ? is_closed(fd, d, cmd) : -EIO;
 }
 
 /* The process's number as Linux tells it: open files have none, and those of other nodes are negative. */
@@ -209,7 +209,7 @@ static int within_loan(int fd, struct description *d, int cmd, const struct floc
 	if (r != 0)
 		return r == -EAGAIN && !is_wait(cmd) ? -EAGAIN : 1;
 	held_add(held_by(d, cmd), !__libc_single_threaded, e.start, e.end);
-	return is_closed(fd, d, cmd);
+	return link_is_valid(d->file->connection) ? is_closed(fd, d, cmd) : 1;
 }
 
 /* 1: it is the kernel's; 0, or a negative errno. */

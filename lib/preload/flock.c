@@ -63,7 +63,7 @@ static int lock(const struct calm *calm, int fd, struct description *d, int kind
 		return r;
 	note_lock(d, kind);
 	is_closed(d);
-	return 0;
+	return link_is_valid(d->file->connection) ? 0 : -EIO;
 }
 
 static int ours(const struct calm *calm, int fd, struct description *d, int operation)
@@ -129,7 +129,7 @@ static int within_loan(struct description *d, int operation)
 		return r == -EAGAIN && (operation & LOCK_NB) ? -EAGAIN : 1;
 	note_lock(d, kind);
 	is_closed(d);
-	return 0;
+	return link_is_valid(d->file->connection) ? 0 : 1;
 }
 
 INTERPOSED int flock(int fd, int operation)

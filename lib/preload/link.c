@@ -223,13 +223,15 @@ int link_lost(struct link *link)
 
 	pthread_mutex_lock(&preload.mutex);
 	if (atomic_load(&preload.link) == link && !preload.dead) {
+		/* Before we look: whoever notes a lock later sees that it is void. */
+		atomic_store(&preload.link, NULL);
 		if (file_anything_held()) {
 			preload.dead = true;
+			atomic_store(&preload.link, link);
 			say_once(ONCE_LOST, "belayd or the quorum is gone, and with it locks that this "
 				 "process held: what they protected may be in use by others. All its locks "
 				 "fail with EIO from here on; restart it");
 		} else {
-			atomic_store(&preload.link, NULL);
 			link->gone = true;
 			link->files++;
 			file_forget(link);

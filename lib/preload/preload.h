@@ -260,6 +260,13 @@ bool link_owns(int fd);
 /* Mutex held. The connection may have got one more descriptor. */
 void link_look(struct link *link);
 
+/* After a lock was noted: false, another thread, or a handler, has given up the connection for which it was
+ * granted, as one by which nothing is held. */
+static inline bool link_is_valid(const struct link *link)
+{
+	return atomic_load(&preload.link) == link;
+}
+
 /* There is a connection, or was, and this is no child of who made it. */
 static inline bool link_is_alive(void)
 {
