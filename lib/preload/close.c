@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -77,12 +78,20 @@ INTERPOSED int dup(int fd)
 	return copy;
 }
 
+static bool below_limit(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || (rlim_t)fd < limit.rlim_cur;
+}
+
 static int copy_to(int fd, int to, int flags)
 {
 	int r;
 
 	/* Only if it is going to be done. */
-	if (to != fd && to >= 0 && !(flags & ~O_CLOEXEC) && syscall(SYS_fcntl, fd, F_GETFD, 0) >= 0) {
+	if (to != fd && to >= 0 && below_limit(to) && !(flags & ~O_CLOEXEC) &&
+	    syscall(SYS_fcntl, fd, F_GETFD, 0) >= 0) {
 		if (file_concerns(to))
 			file_closing(to);
 		if (link_owns(to)) {

@@ -67,6 +67,7 @@ void rule_random(void)
 void rule_close(void)
 {
 	int a = rules_open(O_RDWR), b = rules_open(O_RDONLY), c, d;
+	struct rlimit limit, low;
 
 	rules_say("lock", lock(a, 2, 3));
 	rules_map("locked");
@@ -85,6 +86,13 @@ void rule_close(void)
 	close(b);
 	close(d);
 	rules_map("and is replaced");
+	getrlimit(RLIMIT_NOFILE, &limit);
+	low = limit;
+	low.rlim_cur = (rlim_t)a;
+	setrlimit(RLIMIT_NOFILE, &low);
+	rules_say("a copy to a number that is too large", dup2(0, a));
+	setrlimit(RLIMIT_NOFILE, &limit);
+	rules_map("what was there stays");
 	b = dup(a);
 	close(b);
 	rules_map("a copy is closed");
