@@ -242,10 +242,13 @@ static void on_req(struct belay_core *c, const struct belay_op *op, const struct
 	if (sent != NULL) {
 		i = sent->request;
 		local_at(c, res->local)->inflight--;
-		request_at(c, i)->stable_at = c->node[c->self].seq;
+		request_at(c, i)->stable_at = request_at(c, i)->vouch_at = c->node[c->self].seq;
+		request_at(c, i)->prefix = stable_prefix(c);
 	} else if ((i = request_of(c, op, r)) == 0) {
 		return;
 	}
+	if (sent == NULL)
+		hint_vouch(c, op->request);
 	res->pins++; /* it outlives the request */
 	place(c, i);
 	if (sent != NULL && local_at(c, res->local)->inflight == 0)

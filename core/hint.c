@@ -14,16 +14,20 @@
 
 #define TOLD_MAX 4u			/* who is farther behind will be told by others */
 
-static bool live(const struct belay_core *c, const struct belay_hint *h)
+/* Of a living member's present life? */
+static bool present(const struct belay_core *c, const struct belay_hint *h)
 {
-	const struct node *n;
 	uint32_t i = h->seq != 0 ? index_node(c, h->node) : c->node_count;
 
-	if (i == c->node_count)
-		return false;
-	n = &c->node[i];
-	return n->in_view && n->standing == BELAY_NODE_MEMBER && n->incarnation == h->incarnation &&
-	       n->seq < h->seq;
+	return i != c->node_count && c->node[i].in_view &&
+	       c->node[i].standing == BELAY_NODE_MEMBER &&
+	       c->node[i].incarnation == h->incarnation;
+}
+
+/* Is its release still on its way? */
+static bool live(const struct belay_core *c, const struct belay_hint *h)
+{
+	return present(c, h) && c->node[index_node(c, h->node)].seq < h->seq;
 }
 
 static bool about(const struct belay_hint *h, const struct belay_key *key,
@@ -131,8 +135,13 @@ static void take_early(struct belay_core *c, uint32_t i, uint64_t token)
 		.cookie = q->cookie,
 	};
 
-	/* Its real grant comes behind the releases, and each op advances the clock. */
-	q->token = (token > c->token ? token : c->token) + 1;
+	/* Its real grant comes behind the releases, and each op advances the clock. This node
+	 * may be far behind the clock of who gave it back. */
+	if (token < c->token)
+		token = c->token;
+	if (token < c->early_token)
+		token = c->early_token;
+	q->token = c->early_token = token + 1;
 	q->early = true;
 	a.token = q->token;
 	c->stats.hints_used++;
@@ -157,10 +166,17 @@ static bool vouches(void *context, uint32_t node)
 		const struct belay_hint *h = &c->hint[i];
 
 		if (h->waiter == w->q->number && h->prefix == w->q->prefix &&
-		    h->node == c->node[node].id && h->to_incarnation == c->incarnation && live(c, h))
+		    h->node == c->node[node].id && h->to_incarnation == c->incarnation &&
+		    present(c, h))
 			return true;
 	}
 	return false;
+}
+
+bool hint_enough(const struct belay_core *c, const struct request *q)
+{
+	return c->config.hints && q->own && q->prefix != 0 && q->stable_at <= q->vouch_at &&
+	       stable_with(c, q->stable_at, vouches, &(struct witness){ c, q });
 }
 
 static void try_early(struct belay_core *c, uint32_t i)
@@ -170,7 +186,7 @@ static void try_early(struct belay_core *c, uint32_t i)
 
 	if (q->own && q->wait && !q->early && !q->cancelled && !q->orphan && !q->weakens &&
 	    alone(c, q) &&
-	    stable_with(c, q->stable_at, vouches, &(struct witness){ c, q }) &&
+	    (q->stable_at <= c->stable || hint_enough(c, q)) &&
 	    free_early(c, i, &token))
 		take_early(c, i, token);
 }
@@ -204,13 +220,19 @@ static void keep(struct belay_core *c, const struct belay_hint *h)
 
 int hint_come(struct belay_core *c, const struct belay_hint *h)
 {
+	uint32_t i;
+
 	if (!c->config.hints || h->node == c->config.self || h->range.start > h->range.end)
 		return -EINVAL;
 	/* One about a request not delivered here yet is good later. */
-	if (!core_serves(c) || !live(c, h))
+	if (!core_serves(c) || !present(c, h))
 		return 0;
 	keep(c, h);
-	look(c, h);
+	if (live(c, h))
+		look(c, h);
+	i = h->waiter != 0 ? index_request(c, c->self, h->waiter) : 0;
+	if (i != 0)
+		request_vouched(c, i);
 	return 0;
 }
 
@@ -227,6 +249,23 @@ static void tell(struct belay_core *c, const struct belay_hint *hint, uint32_t i
 	h.to_incarnation = n->incarnation;
 	h.waiter = q->number;
 	h.prefix = q->prefix;
+	c->stats.hints_sent++;
+	core_emit(c, &a);
+}
+
+/* A hint that announces nothing: no resource has this key. */
+void hint_vouch(struct belay_core *c, uint32_t number)
+{
+	const struct node *n = &c->node[c->from];
+	struct belay_hint h = {
+		.node = c->config.self, .incarnation = c->incarnation, .seq = c->sent_seq,
+		.to_incarnation = n->incarnation, .waiter = number, .prefix = stable_prefix(c),
+		.owner = { .node = c->config.self },
+	};
+	struct belay_action a = { .type = BELAY_ACTION_HINT, .hint = &h, .node = n->id };
+
+	if (!c->config.hints || h.seq == 0 || !n->in_view || !stable_ours(c, c->from))
+		return;
 	c->stats.hints_sent++;
 	core_emit(c, &a);
 }
@@ -300,12 +339,13 @@ static bool is_release(const struct request *q)
 	return q->number == 0;
 }
 
-bool hint_late(const struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range)
+bool hint_late(const struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
+	       bool releases)
 {
 	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
 		const struct request *q = request_at(c, i);
 
-		if (q->state == REQUEST_LATE && !is_release(q) && q->resource == r &&
+		if (q->state == REQUEST_LATE && (releases || !is_release(q)) && q->resource == r &&
 		    overlapping(q->start, q->end, range))
 			return true;
 	}
@@ -355,7 +395,7 @@ static void settle(struct belay_core *c, uint32_t i)
 
 	list_drop(c, &c->late, i);
 	if (!is_release(q)) {
-		request_route(c, i);
+		request_go(c, i);
 		return;
 	}
 	resource_at(c, r)->pins++;

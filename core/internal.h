@@ -62,7 +62,8 @@ struct request {
 	uint64_t start, end, max_end;
 	struct link by_range;
 	uint64_t queue;			/* order in the queue: the place of its op */
-	uint64_t prefix;		/* what had been delivered of each member by then */
+	uint64_t prefix;		/* what had been delivered of each member by its op; 0: not known */
+	uint64_t vouch_at;		/* and how many own ops */
 	uint32_t owner, resource;
 	uint32_t number;		/* (node, number) names it in the cluster; 0: no request, LATE */
 	uint32_t hash_next;
@@ -75,6 +76,7 @@ struct request {
 	bool weakens;			/* its owner held more: others may go ahead when it is granted */
 	bool early;			/* its client has it by a hint, the grant is still to come */
 	bool ended;			/* and has given it back */
+	bool vouched;			/* others have told beside the order that they have it */
 	bool own;			/* of this node */
 	bool local;			/* queued on this node only, by its own authority */
 	bool cancelled;			/* CANCEL is on the way */
@@ -284,6 +286,7 @@ struct belay_core {
 	struct list late;			/* requests in state LATE */
 	struct belay_hint hint[HINTS_KEPT];
 	uint32_t hint_next;
+	uint64_t early_token;			/* last one given early */
 	struct list local_waits;		/* locally queued requests, oldest first */
 	struct { uint32_t head, tail; } idle, due;
 	uint32_t sent_head, sent_tail;
@@ -644,6 +647,7 @@ void request_release(struct belay_core *c, uint32_t r, uint32_t owner, struct be
 int request_cancel(struct belay_core *c, const struct belay_event *ev);
 int request_client_gone(struct belay_core *c, uint32_t client);
 void request_route(struct belay_core *c, uint32_t q);
+void request_go(struct belay_core *c, uint32_t q);	/* its owner's other affairs are settled */
 void request_run(struct belay_core *c, uint32_t q);
 /* Take it off this node's lists and local queue; false: others know of it. */
 bool request_withdraw(struct belay_core *c, uint32_t q);
@@ -656,6 +660,8 @@ struct blocker;
 void request_answer(struct belay_core *c, uint32_t q, const struct blocker *b);
 void request_finish(struct belay_core *c, uint32_t q, int result);
 void request_settle(struct belay_core *c);
+/* Others have told that they have its op. */
+void request_vouched(struct belay_core *c, uint32_t q);
 void request_resume(struct belay_core *c);	/* NEW ones may go */
 void request_tick(struct belay_core *c);
 /* The table is void: answer the request by -EIO if its client @lost locks, else let it start anew. */
@@ -665,6 +671,10 @@ void request_void(struct belay_core *c, uint32_t q, bool lost);
 int hint_come(struct belay_core *c, const struct belay_hint *hint);
 /* This node's stable point has moved. */
 void hint_look(struct belay_core *c);
+/* The request of another node is delivered here: tell it. */
+void hint_vouch(struct belay_core *c, uint32_t number);
+/* Have enough others told that they have the op it rests on? */
+bool hint_enough(const struct belay_core *c, const struct request *q);
 /* A request that all know waits from now on. */
 void hint_queued(struct belay_core *c, uint32_t q);
 /* The last op sent releases the range; @early: a request that was taken early and ends by it. */
@@ -677,8 +687,9 @@ struct request *hint_early(const struct belay_core *c, uint32_t r, uint32_t owne
  * the release of a part. */
 void hint_defer(struct belay_core *c, uint32_t q);
 void hint_defer_release(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
-/* Does such a request wait, that a release must not pass? */
-bool hint_late(const struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
+/* Does such a request wait on a part of the range, or (@releases) such a release, too? */
+bool hint_late(const struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range,
+	       bool releases);
 /* Such releases are void: all of the range is released. */
 void hint_forget(struct belay_core *c, uint32_t r, uint32_t owner, struct belay_range range);
 /* Do those that need not wait any more. */
@@ -700,6 +711,8 @@ void deliver_op(struct belay_core *c, const struct belay_op *op);
 /* stable.c: acknowledgements */
 void stable_frame(struct belay_core *c, const struct belay_frame *f);
 void stable_update(struct belay_core *c);
+/* Is it this node's duty to acknowledge what @node asks for? (S5) */
+bool stable_ours(const struct belay_core *c, uint32_t node);
 /* A hash of the order's prefix here: how many ops of each member were delivered. */
 uint64_t stable_prefix(const struct belay_core *c);
 /* Would the own op @seq be stable if those that @vouches names had acknowledged it, too? */

@@ -509,6 +509,7 @@ int loan_back(struct belay_core *c, const struct belay_event *ev)
 void loan_void(struct belay_core *c, uint32_t client)
 {
 	uint32_t id = client_at(c, client)->id, i, next;
+	struct belay_range range;
 
 	/* The last one's end may free the client, when it has nothing else. */
 	for (i = client_at(c, client)->loans; i != 0; i = next) {
@@ -521,8 +522,11 @@ void loan_void(struct belay_core *c, uint32_t client)
 		/* Nobody says how far it has counted. */
 		if (d != 0)
 			delegation_token(c, d, token_max(c, l));
+		range = range_of(l->start, l->end);
 		forget_use(local_at(c, resource_at(c, r)->local), id);
 		end(c, i);
+		if (!c->stale && d != 0)
+			answer_tests(c, r, range);
 		queue_scan_later(c, r);
 		if (d != 0 && delegation_at(c, d)->gathering)
 			recall_soon(c, d);

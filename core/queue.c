@@ -70,6 +70,7 @@ void queue_add(struct belay_core *c, uint32_t i, uint64_t order, bool local)
 		c->waiters_replicated++;
 		owner_at(c, q->owner)->queued++;
 		q->prefix = stable_prefix(c);
+		q->vouch_at = c->node[c->self].seq;
 	} else {
 		q->since_us = c->now_us;
 		list_push(c, &c->local_waits, i);

@@ -22,7 +22,7 @@ static bool believed(const struct belay_core *c, const struct request *q)
 {
 	uint32_t i;
 
-	if (!core_serves(c) || q->stable_at > c->stable)
+	if (!core_serves(c) || (q->stable_at > c->stable && !q->vouched))
 		return false;
 	/* S4: granted under an authority that has ended since; the RELINQ
 	 * that lists it comes first. */
@@ -88,6 +88,7 @@ void request_finish(struct belay_core *c, uint32_t i, int result)
 	q->state = REQUEST_DONE;
 	if (result < 0 && q->weakens)
 		mark_refusal(c, q);
+	q->vouched = hint_enough(c, q);
 	if (believed(c, q)) {
 		reply(c, i);
 		return;
@@ -95,6 +96,19 @@ void request_finish(struct belay_core *c, uint32_t i, int result)
 	q->since_us = c->now_us;
 	list_sort_in(c, &c->done, i);
 	core_wake(c, c->now_us + ASK_MIN_US);
+}
+
+void request_vouched(struct belay_core *c, uint32_t i)
+{
+	struct request *q = request_at(c, i);
+
+	if (q->state != REQUEST_DONE || q->vouched || !hint_enough(c, q))
+		return;
+	q->vouched = true;
+	if (believed(c, q)) {
+		list_drop(c, &c->done, i);
+		reply(c, i);
+	}
 }
 
 void request_settle(struct belay_core *c)
@@ -213,7 +227,7 @@ void request_run(struct belay_core *c, uint32_t i)
 }
 
 /* Put it where it can make progress now. */
-void request_route(struct belay_core *c, uint32_t i)
+void request_go(struct belay_core *c, uint32_t i)
 {
 	struct request *q = request_at(c, i);
 	struct resource *r = resource_at(c, q->resource);
@@ -238,8 +252,6 @@ void request_route(struct belay_core *c, uint32_t i)
 	if (!core_serves(c)) {
 		q->state = REQUEST_NEW;
 		list_push(c, &c->fresh, i);
-	} else if (!q->test && hint_early(c, q->resource, q->owner, op.range) != NULL) {
-		hint_defer(c, i);
 	} else if (authority != 0 && l->inflight == 0) {
 		request_run(c, i);
 	} else if (authority != 0) {
@@ -252,6 +264,20 @@ void request_route(struct belay_core *c, uint32_t i)
 		l->inflight++;
 		core_send(c, &op, true, q->resource, i, q->owner);
 	}
+}
+
+void request_route(struct belay_core *c, uint32_t i)
+{
+	const struct request *q = request_at(c, i);
+	struct belay_range range = range_of(q->start, q->end);
+
+	/* Not before what its owner has taken early is settled. */
+	if (core_serves(c) && !q->test &&
+	    (hint_early(c, q->resource, q->owner, range) != NULL ||
+	     hint_late(c, q->resource, q->owner, range, true)))
+		hint_defer(c, i);
+	else
+		request_go(c, i);
 }
 
 void request_back(struct belay_core *c, uint32_t r)
@@ -432,7 +458,7 @@ int request_unlock(struct belay_core *c, const struct belay_event *ev)
 	early = hint_early(c, r, o, ev->lock.range);
 	if (c->stale) {
 		unlock_stale(c, r, &id, ev->lock.range);
-	} else if (hint_late(c, r, o, ev->lock.range) ||
+	} else if (hint_late(c, r, o, ev->lock.range, false) ||
 		   (early != NULL && !within(range_of(early->start, early->end),
 					     ev->lock.range.start, ev->lock.range.end))) {
 		hint_defer_release(c, r, o, ev->lock.range);
@@ -565,7 +591,8 @@ void request_void(struct belay_core *c, uint32_t i, bool lost)
 	} else {
 		q->state = REQUEST_NEW;
 		q->confirmed = q->by_authority = q->held = false;
-		q->stable_at = 0;
+		q->stable_at = q->prefix = 0;
+		q->vouched = false;
 		list_push(c, &c->fresh, i);
 	}
 }

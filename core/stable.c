@@ -95,13 +95,12 @@ bool stable_with(const struct belay_core *c, uint64_t seq,
 	return all || have >= others;
 }
 
-void stable_duty(struct belay_core *c, uint32_t node, uint64_t place)
+bool stable_ours(const struct belay_core *c, uint32_t node)
 {
 	uint32_t members = 0, distance = 0;
-	struct belay_action flush = { .type = BELAY_ACTION_FLUSH };
 
-	if (node == c->self || !core_serves(c) || place <= c->last_send_place)
-		return;
+	if (node == c->self || !core_serves(c))
+		return false;
 	for (uint32_t k = 1; k < c->node_count; k++) {
 		uint32_t i = (node + k) % c->node_count;
 
@@ -112,10 +111,15 @@ void stable_duty(struct belay_core *c, uint32_t node, uint64_t place)
 			distance = members;
 	}
 	/* S5: the next half of the members after the requester; all where all must. */
-	if (c->config.stability == BELAY_STABLE_MAJORITY &&
-	    distance > member_majority(c) - 1)
-		return;
-	core_emit(c, &flush);
+	return c->config.stability != BELAY_STABLE_MAJORITY || distance <= member_majority(c) - 1;
+}
+
+void stable_duty(struct belay_core *c, uint32_t node, uint64_t place)
+{
+	struct belay_action flush = { .type = BELAY_ACTION_FLUSH };
+
+	if (place > c->last_send_place && stable_ours(c, node))
+		core_emit(c, &flush);
 }
 
 /* The head of a frame is delivered: who speaks, and what it has of ours. */

@@ -402,6 +402,19 @@ static bool waits_at(const struct sim *sim, const struct node *node, const struc
 	return !o->gone && o->id.node != sim->ending && !node_life_closed(node, o->id.node, o->incarnation);
 }
 
+/* Is a request of the node's own on its way? What comes behind it is not decided before. */
+static bool in_flight(const struct sim *sim, const struct node *node, uint32_t key)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		const struct request *q = &sim->request[i];
+
+		if (q->used && q->sent && q->key == key && sim->owner[q->owner].id.node == node->id &&
+		    !(q->delivered & bit(node->id)))
+			return true;
+	}
+	return false;
+}
+
 /* Did @early stand before @late when @node's core granted @late? */
 static bool came_first(const struct sim *sim, const struct node *node, const struct request *early,
 		       const struct request *late)
@@ -410,10 +423,13 @@ static bool came_first(const struct sim *sim, const struct node *node, const str
 
 	if (late->order != 0)
 		return delivered && early->order < late->order;
-	/* @late never left its node, which owns the resource. A loan ends when others of that node are decided. */
+	/*
+	 * @late never left its node, which owns the resource. A loan ends when others of that node are
+	 * decided; and with hints one may be held back for what its own owner has taken early.
+	 */
 	if (sim->owner[early->owner].id.node == node->id && !early->orphan)
-		return early->taken && early->taken_us + (late->number == 0 ? KEEP_SLACK_US : 0) < late->taken_us &&
-		       !early->sent;
+		return early->taken && !early->sent && !(late->number == 0 && in_flight(sim, node, early->key)) &&
+		       early->taken_us + (late->number == 0 || sim->config.hints ? KEEP_SLACK_US : 0) < late->taken_us;
 	return delivered &&
 	       early->delivered_us[node->id] + sim->config.min_hold_us + KEEP_SLACK_US < late->taken_us;
 }

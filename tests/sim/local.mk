@@ -14,6 +14,7 @@ tests_sim_libsim_a_SOURCES = \
 	tests/sim/loan.c \
 	tests/sim/memory.c \
 	tests/sim/node.c \
+	tests/sim/owner.c \
 	tests/sim/random.h \
 	tests/sim/script.c \
 	tests/sim/sim.h \
@@ -84,7 +85,8 @@ sim_scenario_names = \
 	70-hint-and-the-waiter-before \
 	71-hint-and-the-own-request \
 	72-hint-and-a-waiter-that-failed \
-	73-hint-and-two-threads
+	73-hint-and-two-threads \
+	74-garbage-in-a-loan
 sim_mutant_names = \
 	acks-of-the-view \
 	authority-until-delivery \

@@ -412,7 +412,9 @@ int node_step(struct sim *sim, struct node *node, struct belay_event *event)
 	trace_state(sim, node, event);
 	sim_hash(sim, ((uint64_t)event->type << 32) ^ (uint32_t)r);
 	if (r == 0) {
+		sim->tally.hints_used -= node->stats.hints_used;
 		belay_core_stats(node->core, &node->stats);
+		sim->tally.hints_used += node->stats.hints_used;
 		sim->tally.shared += node->stats.resources[BELAY_STATE_SHARED] > 0;
 		sim_hash(sim, node->stats.digest);
 	}

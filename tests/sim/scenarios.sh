@@ -23,10 +23,11 @@ for script in "$here"/*.scn; do
 		play "$script" >"$here/$name.trace" || echo "$name: fails" >&2
 		continue
 	fi
-	play "$script" >"$tmp/$name.trace" 2>&1
-	is "$?" 0 "$name: the judges agree"
+	# What is said beside is for who reads it: sanitizers have doubts about threads of our own making.
+	play "$script" >"$tmp/$name.trace" 2>"$tmp/$name.said"
+	is "$?" 0 "$name: the judges agree" || diag "$(cat "$tmp/$name.said")"
 	check "$name: goes as it should" compare "$here/$name.trace" "$tmp/$name.trace"
-	play "$script" --wire >"$tmp/$name.wire" 2>&1
+	play "$script" --wire >"$tmp/$name.wire" 2>/dev/null
 	check "$name: goes the same in bytes" compare "$tmp/$name.trace" "$tmp/$name.wire"
 done
 [ "${1-}" != --bless ] || exit 0

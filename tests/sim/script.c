@@ -267,6 +267,18 @@ static void halt(struct line *l, struct node *node)
 		loan_stop(l->sim, client, 0);
 }
 
+/* It writes what makes no sense into the slots of its loans, and does not believe in anything any more. */
+static void garbage(struct line *l, struct node *node)
+{
+	uint32_t owner;
+	struct client *client = client_word(l, node, 2, &owner);
+
+	client->dead = client->mad = true;
+	belief_client_dies(l->sim, node, client->id);
+	for (uint32_t i = 0; client->memory && i < SIM_SLOTS; i++)
+		client->memory->loan[i].head->token = 1;
+}
+
 static void go(struct line *l, struct node *node)
 {
 	uint32_t owner;
@@ -365,6 +377,8 @@ static void node_command(struct line *l)
 		halt(l, node);
 	else if (strcmp(w, "go") == 0)
 		go(l, node);
+	else if (strcmp(w, "garbage") == 0)
+		garbage(l, node);
 	else if (strcmp(w, "fence") == 0)
 		fence(l, node);
 	else if (strcmp(w, "leave") == 0)

@@ -12,6 +12,7 @@
  *	loan.c    what a client decides by itself, and where it may be stopped
  *	fiber.c   a client's thread, stopped anywhere
  *	hint.c    datagrams between nodes
+ *	owner.c   who locks, as long as it matters
  *	belief.c  what clients believe; exclusion, tokens, answers
  *	judge.c   fairness, deadlocks, stability, agreement, quiescence
  *	fault.c   random faults, fencing, healing
@@ -44,6 +45,7 @@
 #define SIM_REQUESTS 1024
 #define SIM_RINGS 256
 #define SIM_VERDICTS 65536	/* places whose digest is remembered, a power of two */
+#define SIM_GONE_US 2000000	/* so long an owner that is gone may still explain a decision made before */
 #define SIM_NONE UINT32_MAX
 
 typedef uint32_t node_mask;	/* bit n: node n */
@@ -439,7 +441,7 @@ struct tally {
 	uint64_t lent, loans_used, loans_refused, recalls, loan_grants, loan_unlocks, loan_busy;
 	uint64_t stops, client_kills, mad, cast_out;
 	uint64_t shared, apart;	/* steps of nodes that know of readers who share; snapshots of resources in parts */
-	uint64_t hints_sent, hints_arrived;
+	uint64_t hints_sent, hints_arrived, hints_used;
 };
 
 struct sim_options {
@@ -594,7 +596,12 @@ void client_unlock(struct sim *sim, struct client *client, uint32_t owner, uint3
 void client_cancel(struct sim *sim, struct client *client, struct request *request);
 /* Its belayd sees it in so many us at most. */
 void client_die(struct sim *sim, struct client *client, uint32_t known_us);
+
+/* ---- owner.c ---- */
+
 uint32_t owner_new(struct sim *sim, struct node *node, uint32_t client, uint64_t key, enum belay_kind kind);
+/* Has a life in which it may have held something left, in the eyes of @at, and is not over? */
+bool owner_left(const struct node *at, const struct owner *o);
 
 /* ---- ipc.c ---- */
 
@@ -685,8 +692,6 @@ bool request_conflicts(const struct sim *sim, const struct request *a, const str
 bool owner_holds(const struct owner *owner, const struct request *request);
 /* May a core have thought so, now or since @since_us? */
 bool owner_may_block(const struct owner *owner, const struct request *request, uint64_t since_us);
-/* Has a life in which it may have held something left, in the eyes of @at, and is not over? */
-bool owner_left(const struct node *at, const struct owner *o);
 bool sim_quiet(const struct sim *sim);		/* no request awaits an answer, nothing is held */
 static inline enum hold hold_of(enum belay_mode mode)
 {

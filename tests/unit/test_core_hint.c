@@ -70,10 +70,14 @@ static void hold_and_wait(struct ring *ring, unsigned nodes)
 }
 
 /* The first hint on its way to a node, or NULL. */
+/* The first that tells that node of a release, not merely that its request is here. */
 static struct ring_hint *hint_to(struct ring *ring, unsigned node)
 {
+	static const struct belay_key none;
+
 	for (unsigned i = 0; i < ring_hints(ring); i++)
-		if (ring_hint(ring, i)->to == node)
+		if (ring_hint(ring, i)->to == node &&
+		    memcmp(&ring_hint(ring, i)->hint.key, &none, sizeof(none)) != 0)
 			return ring_hint(ring, i);
 	return NULL;
 }
