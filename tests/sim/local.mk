@@ -96,14 +96,12 @@ sim_mutant_names = \
 	cancel-kept \
 	claim-of-others-locks \
 	claim-with-waiters \
-	compaction-in-place \
 	dead-clients-stay \
 	deadlocks-everywhere \
 	digest-without-locks \
 	digest-without-waiters \
 	donor-on-any-hello \
 	drop-by-ring \
-	early-unlock-overtakes \
 	fence-any-life \
 	granted-past-a-loan \
 	half-an-entry \

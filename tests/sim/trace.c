@@ -178,6 +178,10 @@ static void trace_hint(struct sim *sim, const struct node *node, const char *wha
 {
 	struct word range = range_text(&hint->key, hint->range, BELAY_MODE_EX), owner = owner_text(&hint->owner);
 
+	if (sim_key(&hint->key) == SIM_NONE) {
+		trace_line(sim, "n%u %s request %u: n%u has it", node->id, what, hint->waiter, hint->node);
+		return;
+	}
 	trace_line(sim, "n%u %s a release: %s %s", node->id, what, range.at + 3, owner.at);
 }
 

@@ -280,6 +280,9 @@ static void draw_loans(struct sim *sim)
 	t->small_locks = random_chance(r, 50) ? 6 : random_between(r, 100, 400);
 	if (t->ipc_us == 0)
 		t->borrow_percent = 0;
+	/* What threads of one process ask for must not overtake each other. */
+	if (t->hints && random_chance(r, 25))
+		t->threads_percent = 35;
 	/* Loans are for those who come again. */
 	if (t->borrow_percent > 0 && random_chance(r, 60)) {
 		t->keys = t->apart == 3 ? sim->nodes < SIM_KEYS ? sim->nodes : SIM_KEYS : random_between(r, 1, 2);

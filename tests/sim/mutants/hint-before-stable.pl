@@ -1,3 +1,3 @@
 # A hint is taken before the own request is stable.
 # file: hint.c
-s{\n\t    stable_with\(c, q->stable_at, vouches, &\(struct witness\)\{ c, q \}\) &&}{};
+s{\n\t    \(q->stable_at <= c->stable \|\| hint_enough\(c, q\)\) &&}{};

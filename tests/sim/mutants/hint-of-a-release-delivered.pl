@@ -1,3 +1,3 @@
 # A hint is taken for a lock that its owner has got since.
 # file: hint.c
-s{ &&\n\t       n->seq < h->seq;}{;};
+s{ && c->node\[index_node\(c, h->node\)\]\.seq < h->seq;}{;};

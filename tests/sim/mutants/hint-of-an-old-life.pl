@@ -1,3 +1,3 @@
 # A hint of a life that is over counts.
 # file: hint.c
-s{ && n->incarnation == h->incarnation}{};
+s{ &&\n\t       c->node\[i\]\.incarnation == h->incarnation}{};

@@ -1,3 +1,3 @@
 # Who takes a lock early does not reckon with the token of who had it.
 # file: hint.c
-s{q->token = \(token > c->token \? token : c->token\) \+ 1;}{(void)token; q->token = c->token + 1;};
+s{\tif \(token < c->token\)\n\t\ttoken = c->token;}{\ttoken = c->token;};
