@@ -302,7 +302,11 @@ static void grant_told(struct sim *sim, const struct request *request)
 		if (given_back)
 			continue;
 		hold = hold_of(request->mode);
-		if (hold == HOLD_EX && lowered_meanwhile(sim, request, a))
+		/* What was asked for later may have been told before. */
+		if (hold == HOLD_SH && request->number > o->lowered_by[request->key][a])
+			o->lowered_by[request->key][a] = request->number;
+		if (hold == HOLD_EX && (lowered_meanwhile(sim, request, a) ||
+					request->number < o->lowered_by[request->key][a]))
 			hold = HOLD_SH;
 		set_hold(sim, o, request->key, a, hold);
 		check_exclusion(sim, request->owner, request->key, a);

@@ -86,7 +86,8 @@ sim_scenario_names = \
 	71-hint-and-the-own-request \
 	72-hint-and-a-waiter-that-failed \
 	73-hint-and-two-threads \
-	74-garbage-in-a-loan
+	74-garbage-in-a-loan \
+	75-vouched-behind-other-ops
 sim_mutant_names = \
 	acks-of-the-view \
 	authority-until-delivery \
@@ -127,6 +128,7 @@ sim_mutant_names = \
 	no-recall \
 	nobody-is-told \
 	old-lives-speak \
+	one-vouch-is-enough \
 	overtaking \
 	own-message-passes-a-loan \
 	own-request-always-local \
@@ -153,4 +155,5 @@ sim_mutant_names = \
 	two-nodes-by-majority \
 	unlock-passes-a-fast-lock \
 	upgrade-overlooks-others \
+	vouched-by-another-history \
 	waiters-dropped-at-left

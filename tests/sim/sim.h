@@ -356,6 +356,7 @@ struct owner {
 	uint8_t maybe[SIM_KEYS][SIM_ATOMS];
 	uint64_t token[SIM_KEYS][SIM_ATOMS];	/* of the last grant, and when it was decided */
 	uint64_t decision[SIM_KEYS][SIM_ATOMS];
+	uint32_t lowered_by[SIM_KEYS][SIM_ATOMS];	/* the last request for SH that was granted */
 	/* What was held last and when that ended: a decision may be older than its news. */
 	uint8_t ended[SIM_KEYS][SIM_ATOMS];
 	uint64_t ended_us[SIM_KEYS][SIM_ATOMS];
