@@ -416,11 +416,10 @@ static void unlock_stale(struct belay_core *c, uint32_t r, const struct belay_ow
 	struct request *early;
 
 	(void)table_clear(c, r, o, range, SIGHT_ALL);
-	while ((early = hint_early(c, r, o, range)) != NULL) {
+	/* What it keeps a part of stays: it must hear that the rest is lost. */
+	while ((early = hint_early(c, r, o, range)) != NULL &&
+	       within(range_of(early->start, early->end), range.start, range.end)) {
 		i = index_request(c, c->self, early->number);
-		early->ended = true;
-		if (!within(range_of(early->start, early->end), range.start, range.end))
-			continue; /* a part of it: void with the rest, soon */
 		queue_drop(c, i);
 		index_request_free(c, i);
 		o = index_owner(c, id, false);
