@@ -22,11 +22,13 @@ worlds() {
 count() { awk -v name="$1" '$1 == name { print $2 }' "$tmp/out"; }
 
 check "$seeds worlds of 2 to 5 nodes" worlds "$seeds"
-# A test that never gets somewhere proves nothing about it.
-for what in grants busy deadlocks interrupted refused free_tests held_tests lost snapshots restarts \
+# A test that never gets somewhere proves nothing about it. These need more than a few worlds.
+rare=(loan_busy mad cast_out apart)
+[ "$seeds" -ge 1000 ] || rare=()
+for what in "${rare[@]}" grants busy deadlocks interrupted refused free_tests held_tests lost snapshots restarts \
 	fences splits kills offs leaves holes privates stale \
-	lent loans_used loans_refused recalls loan_grants loan_unlocks loan_busy stops client_kills mad cast_out \
-	shared apart hints_sent hints_arrived hints_used \
+	lent loans_used loans_refused recalls loan_grants loan_unlocks stops client_kills \
+	shared hints_sent hints_arrived hints_used \
 	REQ REL CANCEL BUSY HELD WAITING RELINQ CLAIM IDLE CLIENT_GONE HELLO SYNCED START FENCED LEAVE; do
 	n=$(count "$what")
 	check "they met $what: $n" [ "${n:-0}" -gt 0 ]
