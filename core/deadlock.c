@@ -43,7 +43,7 @@ static bool reach(struct hunt *h, uint32_t owner)
 	for (uint32_t i = o->requests; i != 0; i = request_at(c, i)->owner_next) {
 		const struct request *q = request_at(c, i);
 
-		if (q->queue != 0 && q->wait && (h->local || !q->local))
+		if (q->queue != 0 && q->wait && (h->local ? !(q->own && q->early) : !q->local))
 			c->stack[h->depth++] = i;
 	}
 	/* The search may end early, so it must go the same way on every node. */
@@ -75,6 +75,7 @@ static bool on_waiters(struct hunt *h, const struct resource *r, uint32_t i)
 			return false;
 		/* A parked try is answered by a message; it keeps nobody for long. */
 		if (e->end >= q->start && e->local == q->local && e->queue < q->queue && e->wait &&
+		    !(h->local && e->own && e->early && e->ended) &&
 		    queue_goes_first(h->core, r, h->request, i) && reach(h, e->owner))
 			return true;
 		i = e->by_range.right;

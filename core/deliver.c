@@ -244,6 +244,7 @@ static void on_req(struct belay_core *c, const struct belay_op *op, const struct
 		local_at(c, res->local)->inflight--;
 		request_at(c, i)->stable_at = request_at(c, i)->vouch_at = c->node[c->self].seq;
 		request_at(c, i)->prefix = stable_prefix(c);
+		hint_acknowledged(c);
 	} else if ((i = request_of(c, op, r)) == 0) {
 		return;
 	}

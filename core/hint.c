@@ -57,8 +57,11 @@ static bool still_held(void *context, uint32_t lock)
 	for (uint32_t i = 0; i < HINTS_KEPT; i++) {
 		const struct belay_hint *h = &c->hint[i];
 
-		if (!live(c, h) || !about(h, &resource_at(c, l->resource)->key,
-					  &owner_at(c, l->owner)->id, part))
+		/* At the limit a hole is not cut: it stays locked. */
+		if (l->start < h->range.start && l->end > h->range.end)
+			continue;
+		if (!live(c, h) || (h->waiter != 0 && h->waiter != k->q->number) ||
+		    !about(h, &resource_at(c, l->resource)->key, &owner_at(c, l->owner)->id, part))
 			continue;
 		if (h->token > k->token)
 			k->token = h->token;
@@ -76,6 +79,7 @@ static bool still_wanted(struct look *k, const struct request *e)
 		const struct belay_hint *h = &c->hint[i];
 
 		if (!live(c, h) || h->request != e->number ||
+		    (h->waiter != 0 && h->waiter != k->q->number) ||
 		    !about(h, &resource_at(c, e->resource)->key, &owner_at(c, e->owner)->id,
 			   range_of(e->start, e->end)))
 			continue;
@@ -148,35 +152,31 @@ static void take_early(struct belay_core *c, uint32_t i, uint64_t token)
 	core_emit(c, &a);
 }
 
-struct witness {
-	const struct belay_core *core;
-	const struct request *q;
-};
-
 /*
  * The sender of a hint has the request, too, and in the same place: behind the
- * same ops of the same members. That is as good as its acknowledgement in the order.
+ * same ops of the same members. That is as good as its acknowledgement in the order
+ * of all own ops up to that place.
  */
-static bool vouches(void *context, uint32_t node)
+static void acknowledge(struct belay_core *c, const struct belay_hint *h)
 {
-	const struct witness *w = context;
-	const struct belay_core *c = w->core;
+	uint32_t i = h->waiter != 0 ? index_request(c, c->self, h->waiter) : 0;
+	const struct request *q = i != 0 ? request_at(c, i) : NULL;
+	struct node *n;
 
-	for (uint32_t i = 0; i < HINTS_KEPT; i++) {
-		const struct belay_hint *h = &c->hint[i];
-
-		if (h->waiter == w->q->number && h->prefix == w->q->prefix &&
-		    h->node == c->node[node].id && h->to_incarnation == c->incarnation &&
-		    present(c, h))
-			return true;
-	}
-	return false;
+	if (q == NULL || !q->own || q->prefix == 0 || q->prefix != h->prefix ||
+	    h->to_incarnation != c->incarnation || !present(c, h))
+		return;
+	n = &c->node[index_node(c, h->node)];
+	if (n->acked >= q->vouch_at)
+		return;
+	n->acked = q->vouch_at;
+	stable_update(c);
 }
 
-bool hint_enough(const struct belay_core *c, const struct request *q)
+void hint_acknowledged(struct belay_core *c)
 {
-	return c->config.hints && q->own && q->prefix != 0 && q->stable_at <= q->vouch_at &&
-	       stable_with(c, q->stable_at, vouches, &(struct witness){ c, q });
+	for (uint32_t i = 0; c->config.hints && i < HINTS_KEPT; i++)
+		acknowledge(c, &c->hint[i]);
 }
 
 static void try_early(struct belay_core *c, uint32_t i)
@@ -185,9 +185,7 @@ static void try_early(struct belay_core *c, uint32_t i)
 	uint64_t token;
 
 	if (q->own && q->wait && !q->early && !q->cancelled && !q->orphan && !q->weakens &&
-	    alone(c, q) &&
-	    (q->stable_at <= c->stable || hint_enough(c, q)) &&
-	    free_early(c, i, &token))
+	    alone(c, q) && q->stable_at <= c->stable && free_early(c, i, &token))
 		take_early(c, i, token);
 }
 
@@ -220,31 +218,47 @@ static void keep(struct belay_core *c, const struct belay_hint *h)
 
 int hint_come(struct belay_core *c, const struct belay_hint *h)
 {
-	uint32_t i;
-
 	if (!c->config.hints || h->node == c->config.self || h->range.start > h->range.end)
 		return -EINVAL;
 	/* One about a request not delivered here yet is good later. */
 	if (!core_serves(c) || !present(c, h))
 		return 0;
 	keep(c, h);
+	acknowledge(c, h);
 	if (live(c, h))
 		look(c, h);
-	i = h->waiter != 0 ? index_request(c, c->self, h->waiter) : 0;
-	if (i != 0)
-		request_vouched(c, i);
 	return 0;
 }
 
-/* Tell the node of a waiting request, and that it waits here, too. */
+struct rest {
+	struct look look;
+	uint32_t owner;
+};
+
+static bool still_holds(void *context, uint32_t lock)
+{
+	struct rest *k = context;
+
+	return lock_at(k->look.core, lock)->owner == k->owner && still_held(&k->look, lock);
+}
+
+/*
+ * Tell the node of a waiting request, and that it waits here, too. Not while the owner
+ * still holds something else in its way: what it asked for behind the request may have been granted
+ * before it, and the waiter's node need not know yet.
+ */
 static void tell(struct belay_core *c, const struct belay_hint *hint, uint32_t i)
 {
 	const struct request *q = request_at(c, i);
 	const struct node *n = &c->node[owner_at(c, q->owner)->node];
 	struct belay_hint h = *hint;
 	struct belay_action a = { .type = BELAY_ACTION_HINT, .hint = &h, .node = n->id };
+	struct rest rest = { { .core = c, .q = q }, index_owner(c, &hint->owner, false) };
 
 	if (q->own || !q->wait || !n->in_view)
+		return;
+	if (table_each_conflict(c, resource_at(c, q->resource), range_of(q->start, q->end),
+				(enum belay_mode)q->mode, q->owner, still_holds, &rest))
 		return;
 	h.to_incarnation = n->incarnation;
 	h.waiter = q->number;
@@ -278,6 +292,7 @@ void hint_queued(struct belay_core *c, uint32_t i)
 	if (!c->config.hints || !core_serves(c))
 		return;
 	if (q->own) {
+		hint_acknowledged(c);
 		try_early(c, i);
 		return;
 	}

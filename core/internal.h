@@ -76,7 +76,6 @@ struct request {
 	bool weakens;			/* its owner held more: others may go ahead when it is granted */
 	bool early;			/* its client has it by a hint, the grant is still to come */
 	bool ended;			/* and has given it back */
-	bool vouched;			/* others have told beside the order that they have it */
 	bool own;			/* of this node */
 	bool local;			/* queued on this node only, by its own authority */
 	bool cancelled;			/* CANCEL is on the way */
@@ -660,8 +659,6 @@ struct blocker;
 void request_answer(struct belay_core *c, uint32_t q, const struct blocker *b);
 void request_finish(struct belay_core *c, uint32_t q, int result);
 void request_settle(struct belay_core *c);
-/* Others have told that they have its op. */
-void request_vouched(struct belay_core *c, uint32_t q);
 void request_resume(struct belay_core *c);	/* NEW ones may go */
 void request_tick(struct belay_core *c);
 /* The table is void: answer the request by -EIO if its client @lost locks, else let it start anew. */
@@ -673,8 +670,8 @@ int hint_come(struct belay_core *c, const struct belay_hint *hint);
 void hint_look(struct belay_core *c);
 /* The request of another node is delivered here: tell it. */
 void hint_vouch(struct belay_core *c, uint32_t number);
-/* Have enough others told that they have the op it rests on? */
-bool hint_enough(const struct belay_core *c, const struct request *q);
+/* An own request has its place: others may have told that they have it. */
+void hint_acknowledged(struct belay_core *c);
 /* A request that all know waits from now on. */
 void hint_queued(struct belay_core *c, uint32_t q);
 /* The last op sent releases the range; @early: a request that was taken early and ends by it. */
@@ -715,9 +712,6 @@ void stable_update(struct belay_core *c);
 bool stable_ours(const struct belay_core *c, uint32_t node);
 /* A hash of the order's prefix here: how many ops of each member were delivered. */
 uint64_t stable_prefix(const struct belay_core *c);
-/* Would the own op @seq be stable if those that @vouches names had acknowledged it, too? */
-bool stable_with(const struct belay_core *c, uint64_t seq,
-		 bool (*vouches)(void *context, uint32_t node), void *context);
 /* A grant to @node rests on an op delivered at @place: acknowledge if it is our duty (S5). */
 void stable_duty(struct belay_core *c, uint32_t node, uint64_t place);
 void stable_tick(struct belay_core *c);

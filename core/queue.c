@@ -437,6 +437,19 @@ void queue_scan_forget(struct belay_core *c)
 	}
 }
 
+/* It waits for the grant of what its owner has taken early: given back all the same. */
+static bool late_release(const struct belay_core *c, uint32_t owner, uint32_t r, struct belay_range range)
+{
+	for (uint32_t i = owner_at(c, owner)->requests; i != 0; i = request_at(c, i)->owner_next) {
+		const struct request *q = request_at(c, i);
+
+		if (q->state == REQUEST_LATE && q->number == 0 && q->resource == r &&
+		    overlapping(q->start, q->end, range))
+			return true;
+	}
+	return false;
+}
+
 bool queue_release_on_way(const struct belay_core *c, uint32_t i, uint32_t lock)
 {
 	const struct request *q = request_at(c, i);
@@ -453,7 +466,7 @@ bool queue_release_on_way(const struct belay_core *c, uint32_t i, uint32_t lock)
 		    s->owner == owner_at(c, l->owner)->id.client)
 			return true;
 	}
-	return false;
+	return late_release(c, l->owner, q->resource, part);
 }
 
 /* The answer to a try or a test; @holder NULL: nobody is in its way. */
@@ -502,6 +515,16 @@ void queue_answer(struct belay_core *c, uint32_t i)
 		say_busy(c, i, NULL, range_of(0, 0), BELAY_MODE_SH);
 }
 
+/* Has this node withdrawn it, or given back what it took by it early? */
+static bool withdrawn(const struct belay_core *c, const struct request *q, uint32_t i)
+{
+	const struct request *e = request_at(c, i);
+
+	return e->cancelled || e->orphan || e->ended ||
+	       late_release(c, e->owner, e->resource,
+			    common(range_of(e->start, e->end), range_of(q->start, q->end)));
+}
+
 void queue_confirm(struct belay_core *c, uint32_t i)
 {
 	const struct request *q = request_at(c, i);
@@ -527,8 +550,7 @@ void queue_confirm(struct belay_core *c, uint32_t i)
 	node = owner_at(c, owner)->node;
 	if (node == c->self) {
 		if (b.lock != 0 ? queue_release_on_way(c, i, b.lock) :
-				  request_at(c, b.request)->cancelled ||
-					  request_at(c, b.request)->orphan)
+				  withdrawn(c, q, b.request))
 			return;
 	} else if (!q->own || c->node[node].in_view) {
 		return;

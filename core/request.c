@@ -22,7 +22,7 @@ static bool believed(const struct belay_core *c, const struct request *q)
 {
 	uint32_t i;
 
-	if (!core_serves(c) || (q->stable_at > c->stable && !q->vouched))
+	if (!core_serves(c) || q->stable_at > c->stable)
 		return false;
 	/* S4: granted under an authority that has ended since; the RELINQ
 	 * that lists it comes first. */
@@ -88,7 +88,6 @@ void request_finish(struct belay_core *c, uint32_t i, int result)
 	q->state = REQUEST_DONE;
 	if (result < 0 && q->weakens)
 		mark_refusal(c, q);
-	q->vouched = hint_enough(c, q);
 	if (believed(c, q)) {
 		reply(c, i);
 		return;
@@ -96,19 +95,6 @@ void request_finish(struct belay_core *c, uint32_t i, int result)
 	q->since_us = c->now_us;
 	list_sort_in(c, &c->done, i);
 	core_wake(c, c->now_us + ASK_MIN_US);
-}
-
-void request_vouched(struct belay_core *c, uint32_t i)
-{
-	struct request *q = request_at(c, i);
-
-	if (q->state != REQUEST_DONE || q->vouched || !hint_enough(c, q))
-		return;
-	q->vouched = true;
-	if (believed(c, q)) {
-		list_drop(c, &c->done, i);
-		reply(c, i);
-	}
 }
 
 void request_settle(struct belay_core *c)
@@ -553,6 +539,18 @@ int request_cancel(struct belay_core *c, const struct belay_event *ev)
 	return 0;
 }
 
+/* The tokens of what its client has taken early must be known before others get it. */
+static void give_back_early(struct belay_core *c, uint32_t cl)
+{
+	for (uint32_t o = client_at(c, cl)->owners; o != 0; o = owner_at(c, o)->client_next)
+		for (uint32_t i = owner_at(c, o)->requests; i != 0; i = request_at(c, i)->owner_next) {
+			const struct request *q = request_at(c, i);
+
+			if (q->early && !q->ended)
+				unlock_ordered(c, q->resource, o, range_of(q->start, q->end));
+		}
+}
+
 int request_client_gone(struct belay_core *c, uint32_t client)
 {
 	uint32_t cl = index_client(c, c->self, client);
@@ -564,6 +562,8 @@ int request_client_gone(struct belay_core *c, uint32_t client)
 	loan_void(c, cl);
 	/* Its loans may have been all it had. */
 	cl = index_client(c, c->self, client);
+	if (cl != 0 && core_serves(c))
+		give_back_early(c, cl);
 	tell = cl != 0 && client_release(c, cl, false);
 	(void)queue_scan_run(c, true);
 	if (!tell)
@@ -591,7 +591,6 @@ void request_void(struct belay_core *c, uint32_t i, bool lost)
 		q->state = REQUEST_NEW;
 		q->confirmed = q->by_authority = q->held = false;
 		q->stable_at = q->prefix = 0;
-		q->vouched = false;
 		list_push(c, &c->fresh, i);
 	}
 }

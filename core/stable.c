@@ -76,25 +76,6 @@ uint64_t stable_prefix(const struct belay_core *c)
 	return h | 1;
 }
 
-bool stable_with(const struct belay_core *c, uint64_t seq,
-		 bool (*vouches)(void *context, uint32_t node), void *context)
-{
-	bool all = c->config.stability == BELAY_STABLE_ALL;
-	uint32_t others = member_majority(c) - 1, have = 0;
-
-	if (seq <= c->stable)
-		return true;
-	for (uint32_t i = 0; i < c->node_count; i++) {
-		const struct node *n = &c->node[i];
-		bool knows = i != c->self && (n->acked >= seq || vouches(context, i));
-
-		have += knows;
-		if (all && !knows && needed(c, i))
-			return false;
-	}
-	return all || have >= others;
-}
-
 bool stable_ours(const struct belay_core *c, uint32_t node)
 {
 	uint32_t members = 0, distance = 0;

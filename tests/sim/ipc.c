@@ -347,6 +347,9 @@ static void refuse(struct sim *sim, struct node *node, struct request *q, int re
 	belief_refused(sim, q);
 	if (result == -ESHUTDOWN && node->quitting)
 		return;
+	/* It has not served for long, and they all wait. */
+	if (result == -ENOLCK && node->stats.requests >= sim->config.requests_max)
+		return;
 	if (result != -ENOLCK || !sim->temper.small_limits)
 		sim_fail(sim, "n%u refuses a valid LOCK: %d", node->id, result);
 }

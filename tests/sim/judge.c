@@ -185,6 +185,19 @@ static void note_delivery(struct sim *sim, struct node *node, const struct order
 	q->delivered_us[node->id] = sim->now_us;
 }
 
+/* It was not taken after all: of a life that is over, or not begun yet. */
+static void note_dropped(struct sim *sim, const struct node *node, const struct ordered *o)
+{
+	const struct message *message = o->item.message;
+	const struct belay_op *op = &message->op[o->op];
+	struct request *q = NULL;
+
+	if (op->type == BELAY_OP_REQ || op->type == BELAY_OP_WAITING)
+		q = request_numbered(sim, message->node, message->incarnation, op->request);
+	if (q && q->order == op_order(message, o->op))
+		q->delivered &= ~bit(node->id);
+}
+
 void judge_before(struct sim *sim, struct node *node, const struct ordered *o, struct judge_before *ret_before)
 {
 	const struct message *message = o->item.message;
@@ -299,6 +312,8 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 			sim_fail(sim, "n%u drops an op of n%u, which is a member and goes on", node->id, message->node);
 		if (before->closed)
 			sim->tally.stale++;
+		if (node->stats.ops_dropped != before->dropped)
+			note_dropped(sim, node, o);
 	}
 	note_stable(sim, node);
 	if (!node->stats.synced)

@@ -87,7 +87,10 @@ sim_scenario_names = \
 	72-hint-and-a-waiter-that-failed \
 	73-hint-and-two-threads \
 	74-garbage-in-a-loan \
-	75-vouched-behind-other-ops
+	75-vouched-behind-other-ops \
+	76-passed-by-a-holder \
+	77-a-hole-that-is-not-cut \
+	78-an-early-holder-dies
 sim_mutant_names = \
 	acks-of-the-view \
 	authority-until-delivery \
@@ -109,9 +112,10 @@ sim_mutant_names = \
 	hint-before-stable \
 	hint-looks-at-the-holder-only \
 	hint-of-a-release-delivered \
-	hint-of-an-old-life \
+	hint-of-another-waiter \
 	hint-passes-the-own-request \
 	hint-without-its-token \
+	hole-at-the-limit \
 	idle-with-request-in-flight \
 	join-ends-the-old-life \
 	left-is-fenced \
@@ -128,7 +132,6 @@ sim_mutant_names = \
 	no-recall \
 	nobody-is-told \
 	old-lives-speak \
-	one-vouch-is-enough \
 	overtaking \
 	own-message-passes-a-loan \
 	own-request-always-local \
@@ -151,6 +154,7 @@ sim_mutant_names = \
 	token-after-the-swap \
 	token-not-carried \
 	token-stands-still \
+	tokens-of-early-holders-forgotten \
 	tokens-of-the-dead \
 	two-nodes-by-majority \
 	unlock-passes-a-fast-lock \

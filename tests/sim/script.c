@@ -171,6 +171,7 @@ static void set(struct line *l)
 	} known[] = {
 		{ "min_hold_us", &c->min_hold_us }, { "idle_us", &c->idle_us },
 		{ "claim_streak", &c->claim_streak }, { "waiters_max", &c->limits.waiters_max },
+		{ "locks_max", &c->limits.locks_max },
 		{ "frame_ops", &l->sim->temper.frame_ops }, { "loans", &c->loans_max },
 		{ "share_streak", &c->share_streak }, { "lend_after", &c->lend_after },
 	};
@@ -181,6 +182,7 @@ static void set(struct line *l)
 			/* Then messages to belayd take a microsecond, and all clients take loans. */
 			l->sim->temper.ipc_us = c->loans_max > 0;
 			l->sim->temper.borrow_percent = c->loans_max > 0 ? 100 : 0;
+			l->sim->temper.small_limits |= &c->limits.locks_max == known[i].value;
 			return;
 		}
 	if (strcmp(word(l, 1), "hints") == 0)

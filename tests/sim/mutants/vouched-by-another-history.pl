@@ -1,3 +1,3 @@
 # A hint vouches for a request that its sender has in another place.
 # file: hint.c
-s{ && h->prefix == w->q->prefix}{};
+s{ \|\| q->prefix != h->prefix}{};
