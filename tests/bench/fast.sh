@@ -7,7 +7,7 @@
 set -u
 # shellcheck source=tests/bench/common.sh
 . "${top_srcdir:=.}/tests/bench/common.sh"
-repeat=${BENCH_REPEAT:-3} seconds=${BENCH_SECONDS:-4} samples=${BENCH_SAMPLES:-400}
+repeat=${BENCH_REPEAT:-3} seconds=${BENCH_SECONDS:-4} samples=${BENCH_SAMPLES:-400} wire_us=${BENCH_WIRE_US:-500}
 command -v ping_pong >/dev/null || die "ping_pong is missing: apt-get install ctdb"
 
 directory=/dev/shm/belay	# on tmpfs, one of each node
@@ -165,15 +165,28 @@ done
 fight() {
 	on_all 2 bench --name hints --warmup 1 --seconds "$seconds" 3 | jq '[.[].locks_per_sec] | add'
 }
-ratio=() without=() with=()
-for ((i = 1; i <= repeat; i++)); do
-	say "two nodes fight over three bytes, without and with hints, run $i of $repeat"
-	restart
-	without+=("$(fight)") || die "belay bench failed"
-	restart '[hints]' 'enabled = yes' 'key_file = /etc/belay/key'
-	with+=("$(fight)") || die "belay bench failed"
-	ratio+=("$(quotient "${with[-1]}" "${without[-1]}")")
+# Nodes of one machine reach each other at once, and pay with its processors; those of a
+# cluster have processors of their own, and a wire between them.
+for where in one_machine wire; do
+	if [ $where = wire ]; then
+		bed stop belayd 1 2
+		bed stop corosync 1 2
+		bed join-by chrt -f 50 "$build/tests/bench/slow_link" "$wire_us"
+		for node in 1 2; do bed start corosync "$node"; done
+		bed wait-quorate 2 1 2
+		bed start belayd 1 2
+	fi
+	ratio=() without=() with=()
+	for ((i = 1; i <= repeat; i++)); do
+		say "two nodes fight over three bytes, without and with hints, $where, run $i of $repeat"
+		restart
+		without+=("$(fight)") || die "belay bench failed"
+		restart '[hints]' 'enabled = yes' 'key_file = /etc/belay/key'
+		with+=("$(fight)") || die "belay bench failed"
+		ratio+=("$(quotient "${with[-1]}" "${without[-1]}")")
+	done
+	case $where in wire) key=hints ;; *) key=hints.$where ;; esac
+	echo "$key.speedup ${ratio[*]}"
+	echo "$key.without_locks_per_sec ${without[*]}"
+	echo "$key.with_locks_per_sec ${with[*]}"
 done
-echo "hints.speedup ${ratio[*]}"
-echo "hints.without_locks_per_sec ${without[*]}"
-echo "hints.with_locks_per_sec ${with[*]}"

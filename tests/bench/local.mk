@@ -12,7 +12,7 @@ tests_bench_fill_LDADD = lib/libbelay.la
 # Locks that stay in the process.
 EXTRA_DIST += tests/bench/fast.sh
 noinst_PROGRAMS += tests/bench/bench_pair tests/bench/bench_four tests/bench/bench_halves \
-	tests/bench/bench_recall tests/bench/bench_nolock
+	tests/bench/bench_recall tests/bench/bench_nolock tests/bench/slow_link
 tests_bench_bench_pair_SOURCES = tests/bench/bench_pair.c tests/bench/bench.h
 tests_bench_bench_pair_LDADD = lib/libbelay.la -lpthread
 tests_bench_bench_four_SOURCES = tests/bench/bench_four.c tests/bench/bench.h

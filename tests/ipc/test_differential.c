@@ -23,7 +23,7 @@
 
 #define STEPS 50000u
 #define LIE_STEPS 5000u		/* within which lies have to be found */
-#define SHOWN 12u		/* steps before a difference that are told */
+#define SHOWN 40u		/* steps there before a difference that are told */
 
 #define OTHER_HOLDER "belay names a lock that is not in the way"
 #define TOO_EARLY "belay grants while others are in the way"
@@ -120,16 +120,27 @@ static void say(const struct race *race, uint32_t at)
 		     o->belay.start, o->belay.length);
 }
 
+/* Did it have to do with what went wrong? */
+static bool concerns(const struct step *s, const struct step *wrong)
+{
+	return s->file == wrong->file &&
+	       (s->kind == KIND_REOPEN || (s->first <= wrong->last && wrong->first <= s->last));
+}
+
 static bool differs(struct race *race, uint32_t at, const char *how)
 {
-	uint32_t i;
+	const struct step *step = race->board->step;
+	uint32_t i = at, shown = 0;
 
 	race->how = how;
 	if (race->quiet)
 		return true;
 	diag("step %" PRIu64 ": %s", race->steps + at, how);
-	for (i = at > SHOWN ? at - SHOWN : 0; i <= at; i++)
-		say(race, i);
+	while (i > 0 && shown < SHOWN)
+		shown += concerns(&step[--i], &step[at]);
+	for (; i <= at; i++)
+		if (concerns(&step[i], &step[at]))
+			say(race, i);
 	return true;
 }
 
