@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
+# All of belay-lvmlockd but its main(), so that tests can link what they name of it.
+noinst_LIBRARIES += lvmlockd/liblvmlockd.a
+lvmlockd_liblvmlockd_a_SOURCES = \
+	lvmlockd/locks.h \
+	lvmlockd/lvmlockd.h \
+	lvmlockd/message.h \
+	lvmlockd/server.h \
+	lvmlockd/state.h \
+	lvmlockd/message.c
+lvmlockd_liblvmlockd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS) $(DEVMAPPER_CFLAGS) $(COROSYNC_CFLAGS)
+
+LVMLOCKD_LIBS = lvmlockd/liblvmlockd.a lib/libbelay.la $(PORTS_LIBS) $(JSONC_LIBS) $(DEVMAPPER_LIBS)
+
+sbin_PROGRAMS += lvmlockd/belay-lvmlockd
+lvmlockd_belay_lvmlockd_SOURCES = lvmlockd/main.c
+lvmlockd_belay_lvmlockd_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+lvmlockd_belay_lvmlockd_LDADD = $(LVMLOCKD_LIBS)

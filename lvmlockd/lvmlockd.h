@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * belay-lvmlockd: what ties its parts together. One thread on libqb's loop; nothing in
+ * it blocks: lvm and device-mapper run in children (worker), locks are belayd's
+ * (locks), other nodes are asked through a group.
+ *
+ *	server   lvm's socket: connections, framing; hands requests to request_*.c
+ *	state    the VGs that this node has started, its LV locks; their file
+ *	locks    libbelay, without waiting; connects again when belayd comes back
+ *
+ * Life: connect to belayd, adopt (what is active gets its lock again), serve.
+ */
+#ifndef BELAY_LVMLOCKD_LVMLOCKD_H
+#define BELAY_LVMLOCKD_LVMLOCKD_H
+
+#include <qb/qbloop.h>
+#include <stdbool.h>
+
+#include "daemon/config.h"
+#include "lvmlockd/locks.h"
+#include "lvmlockd/server.h"
+#include "lvmlockd/state.h"
+
+struct adopt;
+struct agent;
+struct lv_service;
+struct lvm_group;
+struct policy;
+struct worker;
+
+enum lvmlockd_phase {
+	LVMLOCKD_CONNECTING,	/* belayd is not reached; only what needs no lock is answered with success */
+	LVMLOCKD_ADOPTING,	/* LV locks are being told to belayd again */
+	LVMLOCKD_SERVING,
+};
+
+struct lvmlockd {
+	qb_loop_t *loop;
+	struct config config;
+	bool standalone;		/* no corosync: this node alone */
+	enum lvmlockd_phase phase;
+	/* What vg_lock_args must be: "1.0.0:CLUSTER.belay"; "" until belayd has told the cluster's name. */
+	char marker[STATE_ARGS_MAX + 1];
+	struct state *state;
+	struct locks *locks;
+	struct server *server;
+	/* NULL until they are there, and in tests that do without. */
+	struct worker *worker;
+	struct policy *policy;
+	struct adopt *adopt;
+	struct lvm_group *group;
+	struct agent *agent;
+	struct lv_service *lv;
+};
+
+#endif
