@@ -23,7 +23,7 @@
 
 struct adopt;
 struct agent;
-struct lv_service;
+struct lv;
 struct lvm_group;
 struct policy;
 struct worker;
@@ -50,7 +50,7 @@ struct lvmlockd {
 	struct adopt *adopt;
 	struct lvm_group *group;
 	struct agent *agent;
-	struct lv_service *lv;
+	struct lv *lv;
 };
 
 #endif

@@ -25,9 +25,9 @@
 #define STATE_ARGS_MAX 127u
 
 struct state;
-struct lv_clients;
+struct volume_clients;
 
-struct lv {
+struct volume {
 	struct vg *vg;
 	char uuid[STATE_UUID_MAX + 1];
 	char name[STATE_NAME_MAX + 1];	/* as it was when it was locked; "" if never told */
@@ -35,8 +35,8 @@ struct lv {
 	int64_t since;			/* ... and when it was taken, seconds since 1970 */
 	bool lost;			/* it has the mode, but belayd refused to take it again */
 	struct lock *lock;		/* LV:uuid, the node's; as strong as @mode and all transient ones */
-	struct lv_clients *clients;	/* request_lv.c's */
-	TAILQ_ENTRY(lv) link;
+	struct volume_clients *clients;	/* request_lv.c's */
+	TAILQ_ENTRY(volume) link;
 };
 
 struct vg {
@@ -48,7 +48,7 @@ struct vg {
 	bool killed;			/* lvmlockctl --kill */
 	uint32_t version;		/* vg_update's; 0: not told */
 	struct lock *started;		/* started:name, the node's, shared */
-	TAILQ_HEAD(, lv) lvs;
+	TAILQ_HEAD(, volume) volumes;
 	TAILQ_ENTRY(vg) link;
 };
 TAILQ_HEAD(vg_list, vg);
@@ -76,9 +76,9 @@ int state_add_vg(struct state *state, struct locks *locks, const char *name, con
 void state_remove_vg(struct state *state, struct vg *vg);
 
 /* By uuid, in all VGs. */
-struct lv *state_lv(struct state *state, const char *uuid);
-int state_add_lv(struct state *state, struct locks *locks, struct vg *vg, const char *uuid, const char *name,
-		 struct lv **ret_lv);
-void state_remove_lv(struct lv *lv);
+struct volume *state_volume(struct state *state, const char *uuid);
+int state_add_volume(struct state *state, struct locks *locks, struct vg *vg, const char *uuid, const char *name,
+		 struct volume **ret_volume);
+void state_remove_volume(struct volume *volume);
 
 #endif
