@@ -156,6 +156,9 @@ struct belay_event_info {
 };
 int belay_lock_start(struct belay_handle *handle, enum belay_lock_mode mode,
 		     uint64_t start, uint64_t length, uint32_t *ret_request);
+/* The same, but the answer is -EAGAIN at once, as belay_trylock()'s, if another owner is in the way. */
+int belay_trylock_start(struct belay_handle *handle, enum belay_lock_mode mode,
+			uint64_t start, uint64_t length, uint32_t *ret_request);
 /* Withdraw it; its event still comes: 0 if the lock was granted first, else -EINTR. -ENOENT: no such request. */
 int belay_lock_cancel(struct belay *belay, uint32_t request);
 /* Becomes readable when belay_next() may have something. Do not read from it. */

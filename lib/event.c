@@ -7,26 +7,26 @@
 
 /* The call is open. 0: there is an answer, or will be. */
 static int start(struct belay_handle *handle, struct call *call, enum belay_mode mode,
-		 const struct belay_range *range)
+		 const struct belay_range *range, bool wait)
 {
 	struct client_message m = handle_message(handle, CLIENT_LOCK, mode, range);
 	struct belay *belay = handle->belay;
-	int r;
+	int r = handle_lock(handle, mode, range, &call->answer.token);
 
-	if (handle_lock(handle, mode, range, &call->answer.token) == 0) {
-		call_finish(belay, call, 0);
+	if (r == 0 || (r == -EAGAIN && !wait)) {
+		call_finish(belay, call, r);
 		call_signal(belay);
 		return 0;
 	}
-	m.wait = true;
+	m.wait = wait;
 	m.lend = belay->share != NULL;
 	m.number = call->number;
 	r = loan_yield(belay, handle->resource, range);
 	return r < 0 ? r : send_later(belay, &m);
 }
 
-int belay_lock_start(struct belay_handle *handle, enum belay_lock_mode mode, uint64_t start_at,
-		     uint64_t length, uint32_t *ret_request)
+static int begin(struct belay_handle *handle, enum belay_lock_mode mode, uint64_t start_at,
+		 uint64_t length, bool wait, uint32_t *ret_request)
 {
 	struct belay *belay = handle->belay;
 	struct belay_range range;
@@ -52,12 +52,24 @@ int belay_lock_start(struct belay_handle *handle, enum belay_lock_mode mode, uin
 	} else {
 		/* Once sent, another thread's belay_next() may free the call. */
 		number = call->number;
-		r = start(handle, call, handle_mode(mode), &range);
+		r = start(handle, call, handle_mode(mode), &range, wait);
 		if (r == 0)
 			*ret_request = number;
 	}
 	leave(belay);
 	return r;
+}
+
+int belay_lock_start(struct belay_handle *handle, enum belay_lock_mode mode, uint64_t start_at,
+		     uint64_t length, uint32_t *ret_request)
+{
+	return begin(handle, mode, start_at, length, true, ret_request);
+}
+
+int belay_trylock_start(struct belay_handle *handle, enum belay_lock_mode mode, uint64_t start_at,
+			uint64_t length, uint32_t *ret_request)
+{
+	return begin(handle, mode, start_at, length, false, ret_request);
 }
 
 int belay_lock_cancel(struct belay *belay, uint32_t request)

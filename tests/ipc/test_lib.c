@@ -375,6 +375,12 @@ static void test_started(struct belay *belay)
 	ok_uint(event.request, first, "for it");
 	ok_int(event.result, 0, "granted");
 	ok(event.token > 0, "with a token");
+	ok_int(belay_trylock_start(b, BELAY_SHARED, 0, 1, &second), 0, "only try what another owner has");
+	ok_int(next_event(belay, &event), 1, "an event");
+	ok(event.request == second && event.result == -EAGAIN, "refused at once");
+	ok_int(belay_trylock_start(b, BELAY_EXCLUSIVE, 1, 1, &second), 0, "try what is free");
+	ok_int(next_event(belay, &event), 1, "an event");
+	ok(event.request == second && event.result == 0, "granted");
 	ok_int(belay_lock_start(b, BELAY_EXCLUSIVE, 0, 1, &second), 0, "start one that has to wait");
 	ok_int(belay_lock_start(b, BELAY_SHARED, 0, 1, &third), 0, "and another");
 	ok_int(belay_lock_cancel(belay, second), 0, "withdraw the first");
