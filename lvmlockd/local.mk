@@ -11,6 +11,9 @@ lvmlockd_liblvmlockd_a_SOURCES = \
 	lvmlockd/message.c
 lvmlockd_liblvmlockd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS) $(DEVMAPPER_CFLAGS) $(COROSYNC_CFLAGS)
 
+lvmlockd_liblvmlockd_a_SOURCES += \
+	lvmlockd/adopt.h lvmlockd/dm.h lvmlockd/policy.h lvmlockd/quorum.h lvmlockd/worker.h
+
 LVMLOCKD_LIBS = lvmlockd/liblvmlockd.a lib/libbelay.la $(PORTS_LIBS) $(JSONC_LIBS) $(DEVMAPPER_LIBS)
 
 sbin_PROGRAMS += lvmlockd/belay-lvmlockd

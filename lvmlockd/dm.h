@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Device-mapper, as belay-lvmlockd sees it: a list of devices, of which some
+ * are LVM's, and four things to do to one of them. This header and dm.c are pure; who
+ * decides (policy, adopt) reaches the kernel through struct dm_port, which
+ * dm_worker.c provides by libdevmapper in children of the worker.
+ *
+ * A device is always named by its uuid: names change (lvrename), numbers are used again.
+ */
+#ifndef BELAY_LVMLOCKD_DM_H
+#define BELAY_LVMLOCKD_DM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DM_TEXT_MAX 127u		/* the kernel's limit for uuids and names */
+#define DM_TARGETS_MAX 63u
+#define DM_LVM_UUID_MAX 38u		/* 32 characters, 6 hyphens */
+#define DM_LVM_NAME_MAX 127u
+/* More devices, or a longer table of one, are not read: -E2BIG. */
+#define DM_DEVICES_MAX 65536u
+#define DM_TABLE_MAX (1024u * 1024)
+
+struct dm_device {
+	char uuid[DM_TEXT_MAX + 1];	/* "" if it has none */
+	char name[DM_TEXT_MAX + 1];
+	uint32_t major, minor;
+	bool suspended, read_only;
+	bool live, inactive;		/* it has such a table */
+	uint32_t open_count;
+	uint64_t size_bytes;		/* of the live table */
+	char targets[DM_TARGETS_MAX + 1];	/* of the live table: "linear", "striped,linear" */
+	uint64_t *below;		/* the devices below it: DM_NUMBER(major, minor) */
+	size_t below_count;
+	/* Only if asked for, and only of LVM's; else NULL. */
+	char *table;			/* as dmsetup table has it, one line for each target */
+	char *beneath;			/* "8:16/17 253:3/21": the devices below, and which life of that number (diskseq) */
+};
+#define DM_NUMBER(major, minor) ((uint64_t)(major) << 32 | (uint32_t)(minor))
+
+struct dm_devices {
+	struct dm_device *device;
+	size_t count, room;
+};
+
+/* ---- pure ---- */
+
+/* Which LV a device belongs to. */
+struct dm_lv {
+	char vg_uuid[DM_LVM_UUID_MAX + 1];	/* as lvm writes it, with hyphens */
+	char lv_uuid[DM_LVM_UUID_MAX + 1];
+	char vg_name[DM_LVM_NAME_MAX + 1];
+	char lv_name[DM_LVM_NAME_MAX + 1];
+	char layer[16];			/* "" or "real", "cow", "tpool", "tdata" ...: not the LV itself */
+};
+/* False: it is not LVM's, or not named as LVM does. */
+bool dm_lv_of(const struct dm_device *device, struct dm_lv *ret_lv);
+
+/* By uuid; NULL: it is not there. */
+const struct dm_device *dm_find(const struct dm_devices *devices, const char *uuid);
+
+/*
+ * Is it an LV that programs use: LVM's, no layer of another, and not a part (an image of a
+ * mirror, data of a pool ...) on which a device of the same VG stands? Only such may be suspended from
+ * outside: LVM suspends the others in an order of its own, from the top.
+ */
+bool dm_is_top(const struct dm_devices *devices, const struct dm_device *device);
+
+/*
+ * How many devices stand on it, in the longest chain up to one that nothing stands on. Devices
+ * are suspended by rising height: one that is suspended while I/O of one above is on its way holds that
+ * I/O, and the suspension of the one above waits for it for ever.
+ */
+unsigned dm_depth(const struct dm_devices *devices, const struct dm_device *device);
+
+/*
+ * The LV whose lock covers it: its own, but for a thin LV that of its pool, for a
+ * snapshot that of its origin, for a VDO LV that of its pool.
+ */
+bool dm_lock_of(const struct dm_devices *devices, const struct dm_device *device,
+		char ret_lv_uuid[DM_LVM_UUID_MAX + 1]);
+
+/* Is anything of that LV active, be it a layer? @lv_uuid as lvm writes it. */
+bool dm_is_active(const struct dm_devices *devices, const char *lv_uuid);
+
+/* Is its whole live table the error target? */
+bool dm_is_error(const struct dm_device *device);
+
+/*
+ * The list as bytes, and back; *devices must be zero at first. parse: 0, -ENOMEM, -EBADMSG with nothing in
+ * *ret_devices. format appends one device to a buffer from malloc; 0 or -ENOMEM.
+ */
+struct dm_buffer {
+	char *text;
+	size_t size, room;
+};
+int dm_format(struct dm_buffer *buffer, const struct dm_device *device);
+int dm_parse(const char *text, size_t size, struct dm_devices *ret_devices);
+void dm_devices_done(struct dm_devices *devices);
+
+/* ---- the port ---- */
+
+enum dm_action {
+	/*
+	 * No new I/O passes; what is under way ends, if the storage answers. File systems are not asked to write
+	 * anything first. -EALREADY: it is suspended, by somebody else.
+	 */
+	DM_SUSPEND,
+	/* -EALREADY: it is not suspended. -EBUSY: a new table is loaded; who loaded it has to say what becomes of it. */
+	DM_RESUME,
+	/*
+	 * The error target of the same size takes the place of the live table: all I/O fails, that under
+	 * way still ends as it does. -ESTALE: the live table is not @table. -EALREADY: it is
+	 * suspended; who did that would resume what we put there.
+	 */
+	DM_ERROR,
+	/* The same of a device that we have suspended: what is queued in it fails. -EALREADY: it is not suspended. */
+	DM_FAIL,
+	/*
+	 * @table instead of the error target. -EALREADY: its table is not the error target.
+	 * -ESTALE: what is @beneath is not there, or that number is another device now. -EOPNOTSUPP: tables
+	 * of that kind have state, only lvm can make them.
+	 */
+	DM_RESTORE,
+	DM_ACTION_COUNT,
+};
+const char *dm_action_name(enum dm_action action);
+
+struct dm_order {
+	enum dm_action action;
+	char uuid[DM_TEXT_MAX + 1];
+	char name[DM_TEXT_MAX + 1];	/* for people */
+	const char *table, *beneath;	/* ERROR, RESTORE: as listed */
+};
+
+/* result: 0, or a negative errno; -ETIMEDOUT: device-mapper does not answer. *devices is the callback's only. */
+typedef void (*dm_listed)(void *data, int result, const struct dm_devices *devices);
+
+/*
+ * result: 0; those of the action; -ENXIO: there is no such device (any more); other negative
+ * errnos. -EINPROGRESS: the deadline has passed and it is still under way, in @where of
+ * the kernel; it will be called again when it has ended. Then it must not be killed: a
+ * suspension that is interrupted is taken back by the kernel, and I/O passes again.
+ */
+typedef void (*dm_acted)(void *data, int result, const char *where);
+
+struct dm_port {
+	/* All devices; @tables: LVM's with table and beneath. 0 and done follows from the loop, or a negative errno. */
+	int (*list)(void *context, bool tables, dm_listed done, void *data);
+	/* 0 and done follows from the loop, or a negative errno. *ret_ticket is valid until the last call of done. */
+	int (*act)(void *context, const struct dm_order *order, dm_acted done, void *data, void **ret_ticket);
+	/* done is not called any more; a suspension that is under way is taken back by the kernel. */
+	void (*cancel)(void *context, void *ticket);
+	void *context;
+};
+
+/* ---- the real one ---- */
+
+struct dm;
+struct worker;
+
+/* 0, -ENOMEM. deadline_ms: of each call. */
+int dm_open(struct worker *worker, uint32_t deadline_ms, struct dm **ret_dm);
+/* All calls must be over, or cancelled. NULL is allowed. */
+void dm_close(struct dm *dm);
+const struct dm_port *dm_port(const struct dm *dm);
+
+#endif
