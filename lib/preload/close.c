@@ -4,7 +4,6 @@
  * a look into the table. Locks go before the descriptor does: behind it there may
  * be another file at once.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,20 +20,14 @@
 
 /* The C library's own. They flush what is buffered, which nobody else can. */
 static struct {
-	int (*fclose)(FILE *stream);
-	FILE *(*freopen)(const char *path, const char *mode, FILE *stream);
-	FILE *(*freopen64)(const char *path, const char *mode, FILE *stream);
+	void *_Atomic fclose, *_Atomic freopen, *_Atomic freopen64;
 } next;
 
 void close_begin(void)
 {
-	void *fclose_at = dlsym(RTLD_NEXT, "fclose"), *freopen_at = dlsym(RTLD_NEXT, "freopen"),
-	     *freopen64_at = dlsym(RTLD_NEXT, "freopen64");
-
-	/* ISO C has no such conversion, POSIX wants it to work. */
-	memcpy(&next.fclose, &fclose_at, sizeof(fclose_at));
-	memcpy(&next.freopen, &freopen_at, sizeof(freopen_at));
-	memcpy(&next.freopen64, &freopen64_at, sizeof(freopen64_at));
+	(void)next_find(&next.fclose, "fclose");
+	(void)next_find(&next.freopen, "freopen");
+	(void)next_find(&next.freopen64, "freopen64");
 }
 
 /* What libbelay's own close() is within this library. The connection may end while the mutex is held. */
@@ -210,18 +203,30 @@ static void stream_closing(FILE *stream)
 
 INTERPOSED int fclose(FILE *stream)
 {
+	int (*own)(FILE *);
+	void *at = next_find(&next.fclose, "fclose");
+
+	/* ISO C has no such conversion, POSIX wants it to work. */
+	memcpy(&own, &at, sizeof(at));
 	stream_closing(stream);
-	return next.fclose(stream);
+	return own(stream);
+}
+
+static FILE *reopen(void *at, const char *path, const char *mode, FILE *stream)
+{
+	FILE *(*own)(const char *, const char *, FILE *);
+
+	memcpy(&own, &at, sizeof(at));
+	stream_closing(stream);
+	return own(path, mode, stream);
 }
 
 INTERPOSED FILE *freopen(const char *path, const char *mode, FILE *stream)
 {
-	stream_closing(stream);
-	return next.freopen(path, mode, stream);
+	return reopen(next_find(&next.freopen, "freopen"), path, mode, stream);
 }
 
 INTERPOSED FILE *freopen64(const char *path, const char *mode, FILE *stream)
 {
-	stream_closing(stream);
-	return next.freopen64(path, mode, stream);
+	return reopen(next_find(&next.freopen64, "freopen64"), path, mode, stream);
 }

@@ -15,17 +15,27 @@
 #include "lib/preload/preload.h"
 
 static struct {
-	int (*execvpe)(const char *file, char *const argv[], char *const envp[]);
+	void *_Atomic execvpe;
 } next;
+
+void *next_find(void *_Atomic *place, const char *name)
+{
+	void *at = atomic_load_explicit(place, memory_order_relaxed);
+
+	/* Whoever else is at it finds the same. */
+	if (!at) {
+		at = dlsym(RTLD_NEXT, name);
+		atomic_store_explicit(place, at, memory_order_relaxed);
+	}
+	return at;
+}
 
 void exec_begin(void)
 {
-	void *at = dlsym(RTLD_NEXT, "execvpe");
-
-	memcpy(&next.execvpe, &at, sizeof(at));
+	(void)next_find(&next.execvpe, "execvpe");
 }
 
-/* All that is done when this library is loaded. */
+/* All that is done when this library is loaded: a vfork()ed child, for one, must not look. */
 __attribute__((constructor)) static void begin(void)
 {
 	exec_begin();
@@ -74,8 +84,13 @@ INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 
 INTERPOSED int execvpe(const char *file, char *const argv[], char *const envp[])
 {
+	int (*own)(const char *, char *const[], char *const[]);
+	void *at = next_find(&next.execvpe, "execvpe");
+
+	/* ISO C has no such conversion, POSIX wants it to work. */
+	memcpy(&own, &at, sizeof(at));
 	tell();
-	return next.execvpe(file, argv, envp);
+	return own(file, argv, envp);
 }
 
 INTERPOSED int execvp(const char *file, char *const argv[])

@@ -334,8 +334,14 @@ int wait_unlock(struct belay_handle *handle, uint64_t start, uint64_t end);
 /* A lock command on a descriptor, whoever's it is. Returns as fcntl(2). */
 int fcntl_lock(int fd, int cmd, struct flock *l);
 
-/* ---- exec.c, close.c: the C library's own, found when this library is loaded ---- */
+/* ---- exec.c, close.c ---- */
 
+/*
+ * The C library's own function of that name, with *place to remember it. Constructors of
+ * other libraries run before ours, and they may call anything: so it is looked up by whoever
+ * comes first, and ours only sees to it that those who must not look need not.
+ */
+void *next_find(void *_Atomic *place, const char *name);
 void exec_begin(void);
 void close_begin(void);
 

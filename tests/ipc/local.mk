@@ -57,5 +57,7 @@ tests_ipc_lock_rules_SOURCES = tests/ipc/lock_rules.c tests/ipc/lock_rules.h tes
 tests_ipc_lock_rules_LDADD = -lpthread
 TESTS += tests/ipc/shim.sh
 EXTRA_DIST += tests/ipc/shim.sh tests/ipc/shim_common.sh
+TESTS += tests/ipc/shim_early.sh
+EXTRA_DIST += tests/ipc/shim_early.sh
 TESTS += tests/ipc/shim_programs.sh
 EXTRA_DIST += tests/ipc/shim_programs.sh tests/ipc/shim_work.sh
