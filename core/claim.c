@@ -116,7 +116,7 @@ void claim_count(struct belay_core *c, uint32_t r, uint32_t i)
 	struct claim *l;
 	uint32_t need;
 
-	if (res->local == 0 || q->test)
+	if (res->local == 0 || q->test || resource_always_arbitrated(res))
 		return;
 	l = &local_at(c, res->local)->claim;
 	l->readers = q->mode == BELAY_MODE_SH ? l->readers + 1 : 0;
@@ -200,7 +200,7 @@ void claim_op(struct belay_core *c, const struct belay_op *op)
 	if (c->from == c->self)
 		c->claim_seq = 0;
 	/* What has come in its way since it was asked for makes it void: all of it or nothing. */
-	if (r == 0 || !resource_at(c, r)->known ||
+	if (r == 0 || !resource_at(c, r)->known || resource_always_arbitrated(resource_at(c, r)) ||
 	    resource_at(c, r)->replicated > c->config.limits.locks_max / 4 / c->node_count ||
 	    !find_gap(&g, r) || delegation_begin(c, r, c->from, op->range, op->mode) == 0)
 		return;

@@ -78,6 +78,15 @@ bool client_release(struct belay_core *c, uint32_t client, bool ordered)
 	return left;
 }
 
+bool client_others(const struct belay_core *c, uint32_t node)
+{
+	uint32_t cl = c->node[node].clients;
+
+	while (cl != 0 && client_at(c, cl)->id == BELAY_CLIENT_NODE)
+		cl = client_at(c, cl)->node_next;
+	return cl != 0;
+}
+
 /* What was delegated to @node is nobody's any more. */
 static void disown(struct belay_core *c, uint32_t node)
 {
@@ -95,13 +104,28 @@ static void disown(struct belay_core *c, uint32_t node)
 	}
 }
 
-void client_release_node(struct belay_core *c, uint32_t node)
+/* What the node itself waits for goes with the process that asked; what it holds stays. */
+static void node_wait_no_more(struct belay_core *c, uint32_t client)
+{
+	uint32_t o, next;
+
+	for (o = client_at(c, client)->owners; o != 0; o = next) {
+		next = owner_at(c, o)->client_next;
+		if (owner_at(c, o)->requests != 0)
+			(void)drop_requests(c, o, true);
+	}
+}
+
+void client_release_node(struct belay_core *c, uint32_t node, bool fenced)
 {
 	uint32_t count, cl, next;
 
 	for (cl = c->node[node].clients; cl != 0; cl = next) {
 		next = client_at(c, cl)->node_next;
-		(void)client_release(c, cl, true);
+		if (client_at(c, cl)->id == BELAY_CLIENT_NODE && !fenced)
+			node_wait_no_more(c, cl);
+		else
+			(void)client_release(c, cl, true);
 	}
 	disown(c, node);
 	count = queue_scan_run(c, false);

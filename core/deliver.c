@@ -199,7 +199,8 @@ static void first_touch(struct belay_core *c, uint32_t i)
 		decide(c, i, 0);
 	} else if (!resource_known(c, q->resource)) {
 		decide(c, i, -ENOLCK);
-	} else if (delegation_begin(c, q->resource, c->from, range_of(0, BELAY_OFFSET_MAX),
+	} else if (!resource_always_arbitrated(resource_at(c, q->resource)) &&
+		   delegation_begin(c, q->resource, c->from, range_of(0, BELAY_OFFSET_MAX),
 				    BELAY_MODE_EX) != 0) {
 		stable_duty(c, c->from, c->place);
 		leave_to_sender(c, i);

@@ -184,7 +184,9 @@ static void try_early(struct belay_core *c, uint32_t i)
 	const struct request *q = request_at(c, i);
 	uint64_t token;
 
+	/* The node's own would be forgotten with a belayd that ends before the grant. */
 	if (q->own && q->wait && !q->early && !q->cancelled && !q->orphan && !q->weakens &&
+	    owner_at(c, q->owner)->id.kind != BELAY_KIND_NODE &&
 	    alone(c, q) && q->stable_at <= c->stable && free_early(c, i, &token))
 		take_early(c, i, token);
 }

@@ -552,6 +552,10 @@ struct local *resource_local(struct belay_core *c, uint32_t r);	/* made if need 
 bool resource_known(struct belay_core *c, uint32_t r);
 /* Delegations have changed at this place. */
 void resource_changed(struct belay_core *c, uint32_t r);
+static inline bool resource_always_arbitrated(const struct resource *r)
+{
+	return r->key.lockspace == BELAY_LOCKSPACE_VOLUMES;
+}
 void resource_forget(struct belay_core *c, uint32_t r);
 void resource_touch(struct belay_core *c, uint32_t r);
 void resource_unidle(struct belay_core *c, uint32_t r);
@@ -699,8 +703,11 @@ void hint_settle(struct belay_core *c);
  * sort is left. Queues are to be scanned by queue_scan_run().
  */
 bool client_release(struct belay_core *c, uint32_t client, bool ordered);
-/* All that a node had dies: ordered, hence the same on every node. */
-void client_release_node(struct belay_core *c, uint32_t node);
+/* All that a node had dies, but for what the node itself holds if it is not @fenced: ordered, hence
+ * the same on every node. */
+void client_release_node(struct belay_core *c, uint32_t node, bool fenced);
+/* Has the node clients beside itself? */
+bool client_others(const struct belay_core *c, uint32_t node);
 
 /* deliver.c: ordered ops on resources */
 void deliver_op(struct belay_core *c, const struct belay_op *op);

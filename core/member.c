@@ -311,16 +311,16 @@ void member_quorum(struct belay_core *c, bool flag)
 	member_serve_check(c);
 }
 
-/* Everything a node had in the table goes. What it may have granted unseen, as owner or by a
+/* Everything a node had in the table goes, but what outlives its belayd if it is not @fenced. What it may have granted unseen, as owner or by a
  * release that only it delivered, had smaller tokens than what others get of it now. */
-static void close_life(struct belay_core *c, uint32_t i)
+static void close_life(struct belay_core *c, uint32_t i, bool fenced)
 {
 	c->token += TOKEN_UNSEEN;
 	/* Grants that this alone makes believed come behind those, too. */
 	for (uint32_t q = c->done.head; q != 0; q = request_at(c, q)->list_next)
 		request_at(c, q)->token += TOKEN_UNSEEN;
 	delegation_tokens_jump(c, TOKEN_UNSEEN);
-	client_release_node(c, i);
+	client_release_node(c, i, fenced);
 }
 
 static const char *limits_differ(const struct belay_limits *a, const struct belay_limits *b)
@@ -373,7 +373,7 @@ static void on_hello_fresh(struct belay_core *c, uint32_t i, uint64_t token)
 
 	n->hello = true;
 	if (c->synced && i != c->self && (n->clients != 0 || n->standing != BELAY_NODE_CLOSED))
-		close_life(c, i);
+		close_life(c, i, false);
 	n->standing = BELAY_NODE_MEMBER;
 	n->incarnation = c->from_incarnation;
 	n->synced = false;
@@ -483,7 +483,7 @@ static void on_fenced(struct belay_core *c, const struct belay_op *op)
 		/* S7: of that life and no other. */
 		if (n->standing != BELAY_NODE_LEFT || n->incarnation != op->incarnation)
 			return;
-		close_life(c, i);
+		close_life(c, i, true);
 	} else if (n->in_view || op->incarnation != 0) {
 		return;
 	}
@@ -515,11 +515,15 @@ static void on_again(struct belay_core *c, const struct belay_op *op)
 
 static void on_leave(struct belay_core *c, uint32_t from)
 {
-	client_release_node(c, from);
-	c->node[from].standing = BELAY_NODE_CLOSED;
+	bool holds;
+
+	client_release_node(c, from, false);
+	/* Its volumes are active still: until it comes back, or is fenced, they are its own. */
+	holds = c->node[from].clients != 0;
+	c->node[from].standing = holds ? BELAY_NODE_LEFT : BELAY_NODE_CLOSED;
 	c->node[from].synced = false;
 	if (from != c->self) {
-		tell(c, BELAY_ACTION_NODE_CLOSED, from);
+		tell(c, holds ? BELAY_ACTION_NODE_LEFT : BELAY_ACTION_NODE_CLOSED, from);
 		stable_update(c);
 		return;
 	}
@@ -594,7 +598,7 @@ void member_leave_check(struct belay_core *c)
 {
 	struct belay_op op = { .type = BELAY_OP_LEAVE };
 
-	if (!c->leaving || c->leave_sent || c->left || c->node[c->self].clients != 0)
+	if (!c->leaving || c->leave_sent || c->left || client_others(c, c->self))
 		return;
 	if (!core_serves(c)) {
 		c->left = true;

@@ -351,7 +351,8 @@ static bool holds_early(const struct belay_core *c, uint32_t owner)
 static void clear_own_client(struct belay_core *c, uint32_t cl)
 {
 	struct belay_action lost = { .type = BELAY_ACTION_LOST, .client = client_at(c, cl)->id };
-	bool held = client_at(c, cl)->loans != 0;
+	/* What the node itself holds the others keep for it. */
+	bool loses = lost.client != BELAY_CLIENT_NODE, held = client_at(c, cl)->loans != 0;
 	uint32_t o, next_o, i, next;
 
 	loan_void(c, cl);
@@ -371,10 +372,10 @@ static void clear_own_client(struct belay_core *c, uint32_t cl)
 		}
 		for (i = owner_at(c, o)->requests; i != 0; i = next) {
 			next = request_at(c, i)->owner_next;
-			request_void(c, i, held);
+			request_void(c, i, held && loses);
 		}
 	}
-	if (held)
+	if (held && loses)
 		core_emit(c, &lost);
 }
 

@@ -37,15 +37,28 @@ enum belay_mode {
 };
 
 /*
+ * The lockspace of volumes. Its resources are always arbitrated, never delegated: all
+ * nodes know who holds what, and when a node is gone nothing but that is frozen.
+ */
+#define BELAY_LOCKSPACE_VOLUMES 0x564f4c53u
+
+/*
  * Kind of an owner. POSIX owners are processes and take part in deadlock
  * detection; OFD and FLOCK owners are open files and, as in Linux, do not.
+ * NODE is the node itself: there is one, of client BELAY_CLIENT_NODE. What it holds
+ * outlives belayd, for what it stands for (an active volume) does, too: only
+ * unlocking ends it, or a fence.
  */
 enum belay_kind {
 	BELAY_KIND_POSIX,
 	BELAY_KIND_OFD,
 	BELAY_KIND_FLOCK,
+	BELAY_KIND_NODE,
 	BELAY_KIND_COUNT
 };
+
+/* No connection has this number. */
+#define BELAY_CLIENT_NODE UINT32_MAX
 
 /*
  * Who holds or wants a lock. (node, client, key, kind) is the identity; pid

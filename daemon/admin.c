@@ -200,6 +200,26 @@ void admin_node_closed(struct server *s, uint32_t node)
 	s->fence_count = kept;
 }
 
+/* ---- locks of the node ---- */
+
+static void command_node_locks_forget(struct server *s, struct client *c, uint32_t number,
+				      const char *argument)
+{
+	char text[48];
+	int count = argument[0] == '\0' ? node_locks_forget(s, c) : -EINVAL;
+
+	if (count == -EINVAL) {
+		reply_text(s, c, number, count, "node-locks-forget takes no argument");
+		return;
+	}
+	if (count < 0) {
+		reply_text(s, c, number, count, "belayd is out of memory");
+		return;
+	}
+	(void)snprintf(text, sizeof(text), "{\"forgotten\":%d}", count);
+	reply_text(s, c, number, 0, text);
+}
+
 /* ---- all of them ---- */
 
 static const struct command {
@@ -212,6 +232,7 @@ static const struct command {
 	{ "dump", true, command_dump },
 	{ "fence-ack", true, command_fence_ack },
 	{ "stop", true, command_stop },
+	{ "node-locks-forget", true, command_node_locks_forget },
 };
 
 static const struct command *find_command(const char *line, const char **ret_argument)

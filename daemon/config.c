@@ -135,6 +135,12 @@ static bool begin_lockspace(struct parser *p, const char *name, size_t size)
 			return false;
 		}
 	}
+	/* What it means is not for a file to say. */
+	if (at == 1) {
+		wrong(p, p->line, "[lockspace " CONFIG_VOLUMES_LOCKSPACE "]: belongs to belay-lvmlockd "
+		      "and cannot be changed");
+		return false;
+	}
 	p->lockspace = &config->lockspace[at];
 	p->lockspace_at[at] = p->line;
 	memset(p->set_in_lockspace, 0, sizeof(p->set_in_lockspace));
@@ -387,4 +393,8 @@ void config_default(struct config *ret_config)
 
 	add_lockspace(c, CONFIG_DEFAULT_LOCKSPACE, strlen(CONFIG_DEFAULT_LOCKSPACE));
 	c->lockspace[0].mode = 0666;
+	/* The same on all nodes whatever their configuration, for the engine knows it. */
+	add_lockspace(c, CONFIG_VOLUMES_LOCKSPACE, strlen(CONFIG_VOLUMES_LOCKSPACE));
+	c->lockspace[1].number = BELAY_LOCKSPACE_VOLUMES;
+	c->lockspace[1].mode = 0600;
 }

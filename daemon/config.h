@@ -21,6 +21,8 @@
 #define CONFIG_ADDRESS_MAX 45		/* the longest of IPv6 */
 /* The lockspace of named locks that is always there, first in the list. */
 #define CONFIG_DEFAULT_LOCKSPACE "default"
+/* And that of volumes, the second. */
+#define CONFIG_VOLUMES_LOCKSPACE "volumes"
 /* socket_group not set: the socket keeps belayd's own group. */
 #define CONFIG_NO_GROUP ((uint32_t)-1)
 

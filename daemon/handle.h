@@ -46,6 +46,7 @@ struct request {
 	uint32_t cell;			/* where the answer goes; 0: the socket */
 	bool test;
 	bool lend;			/* a slot is kept for a loan that it may bring */
+	bool node;			/* for the node, not for the client */
 	bool cancelled;			/* the core was told to withdraw it */
 };
 

@@ -23,7 +23,7 @@ daemon_libbelayd_a_SOURCES = \
 	daemon/journal.c daemon/key.h daemon/limit.h daemon/listen.c daemon/listen.h \
 	daemon/loan.c daemon/loan.h \
 	daemon/mounts.c daemon/mounts.h \
-	daemon/names.c daemon/names.h daemon/notify.c daemon/notify.h \
+	daemon/names.c daemon/names.h daemon/node_lock.c daemon/node_lock.h daemon/notify.c daemon/notify.h \
 	daemon/outbox.c daemon/outbox.h daemon/peer.c daemon/peer.h \
 	daemon/record.c daemon/record.h \
 	daemon/replies.c daemon/replies.h daemon/request.c \

@@ -100,6 +100,12 @@ void request_forget_handle(struct client *c, struct handle *h)
 	}
 }
 
+/* A node has locks of volumes only. */
+static bool node_elsewhere(const struct belay_key *key, enum belay_kind kind)
+{
+	return kind == BELAY_KIND_NODE && key->lockspace != BELAY_LOCKSPACE_VOLUMES;
+}
+
 static int add_handle(struct turn *t, const struct identity *id, const char *text, size_t size,
 		      enum belay_kind kind, uint32_t *ret_number, uint32_t *ret_resource)
 {
@@ -107,7 +113,7 @@ static int add_handle(struct turn *t, const struct identity *id, const char *tex
 	struct resource *resource;
 	struct handle *h;
 	uint32_t number;
-	int r = client_record(t->s, c);
+	int r = node_elsewhere(&id->key, kind) ? -EINVAL : client_record(t->s, c);
 
 	if (r == 0)
 		r = names_add(&t->s->names, &id->key, text, size);
@@ -174,6 +180,9 @@ static void on_open_name(struct turn *t, const struct client_message *m)
 
 struct belay_owner request_owner(const struct client *c, uint32_t handle, enum belay_kind kind)
 {
+	/* No matter which process asks. */
+	if (kind == BELAY_KIND_NODE)
+		return (struct belay_owner){ .client = BELAY_CLIENT_NODE, .kind = kind };
 	/* A POSIX owner is the process; the others are the open file, which is the handle here. */
 	return (struct belay_owner){
 		.client = c->id,
@@ -198,6 +207,8 @@ static int unlock(struct server *s, struct client *c, const struct handle *h, ui
 
 	if (resource)
 		loan_take_back(s, resource, range);
+	if (kind == BELAY_KIND_NODE)
+		return node_unlock(s, &ev);
 	return c->dead ? -EIO : engine_unlock(s->engine, &ev, c->prompt >= PROMPT_MIN);
 }
 
@@ -209,7 +220,7 @@ static void finish_close(struct server *s, struct client *c, uint32_t number)
 	uint32_t close_number = h->close_number, resource = h->close_resource;
 
 	for (unsigned kind = 0; kind < BELAY_KIND_COUNT && !c->dead; kind++)
-		if (h->kinds & 1u << kind)
+		if ((h->kinds & 1u << kind) && kind != BELAY_KIND_NODE)
 			(void)unlock(s, c, h, number, (enum belay_kind)kind, &all);
 	/* A client that has written rubbish into a loan is gone, with all its handles. */
 	if (c->dead)
@@ -221,11 +232,20 @@ static void finish_close(struct server *s, struct client *c, uint32_t number)
 	answer(s, c, close_number, 0, 0, resource);
 }
 
+/* The node has one client in the core, whoever asks for it: so the cookie tells who. */
+static uint64_t cookie_of(const struct client *c, uint32_t number)
+{
+	return (uint64_t)c->id << 32 | number;
+}
+
 static void cancel(struct server *s, struct client *c, struct request *request)
 {
 	struct belay_event ev = {
 		.type = BELAY_EVENT_CANCEL,
-		.client = { .client = c->id, .cookie = request->number },
+		.client = {
+			.client = request->node ? BELAY_CLIENT_NODE : c->id,
+			.cookie = cookie_of(c, request->number),
+		},
 	};
 
 	request->cancelled = true;
@@ -254,6 +274,17 @@ static void cancel_requests(struct server *s, struct client *c, uint32_t handle)
 			again = true;
 		}
 	} while (again);
+}
+
+/* They are not its own in the core. What is granted all the same stays the node's. */
+void request_cancel_node(struct server *s, struct client *c)
+{
+	for (uint32_t i = 0; i < c->requests.size; i++) {
+		struct request *request = &c->requests.slot[i];
+
+		if (request->number != 0 && request->node && !request->cancelled)
+			cancel(s, c, request);
+	}
 }
 
 void request_cancel_all(struct server *s, struct client *c)
@@ -321,10 +352,10 @@ static void note_request(struct turn *t)
 	c->unlocked_us = 0;
 }
 
-/* flock(2) knows no ranges. */
-static bool flock_of_part(const struct client_message *m)
+/* flock(2) knows no ranges, and a node has no part of a volume. */
+static bool part_of_whole(const struct client_message *m)
 {
-	return m->kind == BELAY_KIND_FLOCK &&
+	return m->kind >= BELAY_KIND_FLOCK &&
 	       (m->range.start != 0 || m->range.end != BELAY_OFFSET_MAX);
 }
 
@@ -336,7 +367,7 @@ static int check(const struct turn *t, const struct handle *h, const struct clie
 		return r;
 	if (!h || h->closing)
 		return -EBADF;
-	if (flock_of_part(m))
+	if (part_of_whole(m) || node_elsewhere(&h->key, m->kind))
 		return -EINVAL;
 	if (m->type != CLIENT_LOCK || (m->kind == BELAY_KIND_FLOCK && h->may_flock))
 		return 0;
@@ -382,7 +413,7 @@ static void forget(struct server *s, struct client *c, const struct request *req
 
 void request_answered(struct server *s, const struct belay_action *action)
 {
-	struct client *c = server_find(s, action->client);
+	struct client *c = server_find(s, (uint32_t)(action->cookie >> 32));
 	struct belay_action a = *action;
 	struct request request;
 
@@ -410,7 +441,7 @@ static int start_request(struct turn *t, const struct client_message *m, struct 
 {
 	struct request request = {
 		.number = m->number, .handle = m->handle, .cell = m->cell,
-		.test = m->type == CLIENT_TEST,
+		.test = m->type == CLIENT_TEST, .node = m->kind == BELAY_KIND_NODE,
 	};
 	struct belay_event ev = {
 		.type = BELAY_EVENT_LOCK,
@@ -421,16 +452,18 @@ static int start_request(struct turn *t, const struct client_message *m, struct 
 			.mode = m->mode,
 			.wait = m->wait,
 			.test = request.test,
-			.cookie = m->number,
+			.cookie = cookie_of(t->c, m->number),
 		},
 	};
 	struct request taken;
 	int r;
 
 	/* Its record may have been dropped when it held nothing. */
-	r = request.test ? 0 : client_record(t->s, t->c);
+	r = request.test || request.node ? 0 : client_record(t->s, t->c);
 	if (r < 0)
 		return r;
+	if (request.node)
+		node_lock_wanted(&t->s->node_unlocks, &ev.lock.key);
 	request.lend = ev.lock.lend = m->lend && loan_want(t->s, t->c);
 	r = requests_add(&t->c->requests, &request);
 	if (r < 0) {
@@ -540,10 +573,12 @@ static void on_unlock(struct turn *t, const struct client_message *m)
 		return;
 	if (t->c->lost)
 		r = -EIO;
-	if (r == 0 && flock_of_part(m))
+	if (r == 0 && (part_of_whole(m) || node_elsewhere(&h->key, m->kind)))
 		r = -EINVAL;
 	note_request(t);
 	if (r == 0) {
+		if (m->kind == BELAY_KIND_NODE)
+			h->kinds &= (uint8_t)~(1u << BELAY_KIND_NODE);
 		r = unlock(t->s, t->c, h, m->handle, m->kind, &m->range);
 		t->c->unlocked_us = clock_now_us();
 	}

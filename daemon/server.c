@@ -130,6 +130,7 @@ void client_drop(struct server *s, struct client *c)
 	/* Closing takes them out of the epoll set. */
 	close(c->fd);
 	peer_close(&c->peer);
+	request_cancel_node(s, c);
 	told = engine_step(s->engine, &ev) != -ESHUTDOWN;
 	/* If its locks are not given back, its process counts when belayd starts again. */
 	if (c->recorded && (s->ending ? s->clean : told))
@@ -543,6 +544,7 @@ void server_on_action(struct server *s, const struct belay_action *action)
 void server_on_stepped(struct server *s)
 {
 	loan_feed(s);
+	node_unlocks_say(s);
 }
 
 static void flush(struct server *s, struct client *c)
@@ -743,6 +745,7 @@ void server_free(struct server *s, int error, const char *reason, bool clean)
 	identity_map_done(&s->identities);
 	closer_free(s->closer);
 	names_done(&s->names);
+	node_unlocks_done(&s->node_unlocks);
 	loans_done(&s->loans);
 	shares_done(&s->shares);
 	free(s->slot);

@@ -16,6 +16,7 @@
 #include "daemon/limit.h"
 #include "daemon/loan.h"
 #include "daemon/names.h"
+#include "daemon/node_lock.h"
 #include "daemon/peer.h"
 #include "daemon/record.h"
 #include "daemon/replies.h"
@@ -109,6 +110,7 @@ struct server {
 	struct names names;
 	struct loans loans;
 	struct shares shares;
+	struct node_unlocks node_unlocks;
 	struct fence_wait fence[FENCE_WAITS_MAX];
 	uint32_t fence_count;
 	struct status_rates rates;
@@ -149,6 +151,8 @@ void request_run_later(struct server *s, uint32_t count);
 void request_finish_closing(struct server *s, struct client *c);
 /* Withdraw all requests of a client. */
 void request_cancel_all(struct server *s, struct client *c);
+/* Those for the node, of a client that is dead. */
+void request_cancel_node(struct server *s, struct client *c);
 /* REPLY */
 void request_answered(struct server *s, const struct belay_action *action);
 /* The owner with that handle (POSIX: 0) of a client. */

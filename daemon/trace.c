@@ -15,6 +15,7 @@ static const char *const kinds[BELAY_KIND_COUNT] = {
 	[BELAY_KIND_POSIX] = "posix",
 	[BELAY_KIND_OFD] = "ofd",
 	[BELAY_KIND_FLOCK] = "flock",
+	[BELAY_KIND_NODE] = "node",
 };
 
 static const char *const states[BELAY_STATE_COUNT] = {

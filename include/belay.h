@@ -51,6 +51,12 @@ enum belay_lock_owner {
 	BELAY_OWNER_HANDLE,
 	/* The handle, whole resource, in a world of its own: flock(2). */
 	BELAY_OWNER_FLOCK,
+	/* The node, whole resource; only names in lockspace "volumes". The lock stands for
+	 * something that outlives processes, an active volume: closing the handle, or the end of
+	 * the connection or of belayd, leaves it; only belay_unlock() ends it, by whatever
+	 * process of the node, or a fence of the node. Handles of one node share it: who locks what
+	 * the node has gets it at once, belay_get() tells of other nodes. */
+	BELAY_OWNER_NODE,
 };
 
 struct belay_lock_holder {
@@ -91,7 +97,8 @@ int belay_open_fd(struct belay *belay, int fd, enum belay_lock_owner owner,
 		  struct belay_handle **ret_handle);
 
 /*
- * Open a named lock (1 to 255 bytes, no NUL). lockspace NULL: "default".
+ * Open a named lock (1 to 255 bytes, no NUL). lockspace NULL: "default". "volumes" is
+ * root's, and never delegated: each lock there is a message to all nodes.
  *   -ENOENT  no such lockspace in belay.conf    -EACCES  this user may not use it
  *   -EINVAL  no such name                       -EMFILE  limit of handles per client
  */

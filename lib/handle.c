@@ -11,6 +11,7 @@ static const enum belay_kind kind_of[] = {
 	[BELAY_OWNER_PROCESS] = BELAY_KIND_POSIX,
 	[BELAY_OWNER_HANDLE]  = BELAY_KIND_OFD,
 	[BELAY_OWNER_FLOCK]   = BELAY_KIND_FLOCK,
+	[BELAY_OWNER_NODE]    = BELAY_KIND_NODE,
 };
 
 /* And back; belayd's word is not trusted to be one of them. */
@@ -21,6 +22,8 @@ enum belay_lock_owner handle_owner(enum belay_kind kind)
 		return BELAY_OWNER_HANDLE;
 	case BELAY_KIND_FLOCK:
 		return BELAY_OWNER_FLOCK;
+	case BELAY_KIND_NODE:
+		return BELAY_OWNER_NODE;
 	default:
 		return BELAY_OWNER_PROCESS;
 	}

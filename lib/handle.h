@@ -30,8 +30,8 @@ static inline int handle_range(const struct belay_handle *handle, enum belay_loc
 	r = range_from(start, length, ret_range);
 	if (r < 0)
 		return r;
-	/* flock(2) knows no ranges. */
-	if (handle->kind == BELAY_KIND_FLOCK && (start != 0 || ret_range->end != BELAY_OFFSET_MAX))
+	/* flock(2) knows no ranges, and a node has no part of a volume. */
+	if (handle->kind >= BELAY_KIND_FLOCK && (start != 0 || ret_range->end != BELAY_OFFSET_MAX))
 		return -EINVAL;
 	return 0;
 }

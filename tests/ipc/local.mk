@@ -43,6 +43,10 @@ tests_ipc_test_loans_LDADD = slot/libbelayslot.a $(IPC_LIBS) -lpthread
 TESTS += tests/ipc/tool.sh
 EXTRA_DIST += tests/ipc/tool.sh
 
+check_PROGRAMS += tests/ipc/test_node_lock
+TESTS += tests/ipc/test_node_lock
+tests_ipc_test_node_lock_LDADD = tests/ipc/libipc.a lib/libbelay.la
+
 # The same operations by the kernel and through belay.
 check_PROGRAMS += tests/ipc/test_differential
 TESTS += tests/ipc/test_differential

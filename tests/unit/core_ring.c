@@ -519,7 +519,7 @@ static struct belay_event lock_event(enum belay_event_type type, struct ring_who
 {
 	struct belay_event ev = { .type = type };
 
-	ev.lock.key.lockspace = 1;
+	ev.lock.key.lockspace = resource < RING_VOLUMES ? 1 : BELAY_LOCKSPACE_VOLUMES;
 	ev.lock.key.id[0] = (uint8_t)resource;
 	ev.lock.range = (struct belay_range){ start, end };
 	ev.lock.owner = (struct belay_owner){

@@ -14,6 +14,8 @@
 #define RING_LOANS 4096
 #define RING_HELD 64
 #define RING_HINTS 64
+/* Resources from here on are volumes. */
+#define RING_VOLUMES 200u
 
 struct ring;
 

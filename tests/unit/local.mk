@@ -48,9 +48,10 @@ tests_unit_test_tool_options_LDADD = lib/libbelay.la wire/libbelaywire.a $(JSONC
 
 check_LIBRARIES += tests/unit/libcorering.a
 tests_unit_libcorering_a_SOURCES = tests/unit/core_ring.c tests/unit/core_ring.h
-core_tests = tests/unit/test_core_delegation tests/unit/test_core_hint tests/unit/test_core_limits \
+core_tests = tests/unit/test_core_volume tests/unit/test_core_delegation tests/unit/test_core_hint tests/unit/test_core_limits \
 	tests/unit/test_core_loan tests/unit/test_core_protocol tests/unit/test_core_ranges
 tests_unit_test_core_delegation_LDADD = tests/unit/libcorering.a core/libbelaycore.a
+tests_unit_test_core_volume_LDADD = tests/unit/libcorering.a core/libbelaycore.a
 tests_unit_test_core_hint_LDADD = tests/unit/libcorering.a core/libbelaycore.a
 tests_unit_test_core_limits_LDADD = tests/unit/libcorering.a core/libbelaycore.a
 tests_unit_test_core_loan_LDADD = tests/unit/libcorering.a core/libbelaycore.a

@@ -197,13 +197,13 @@ static void test_too_many(void)
 	struct config config;
 	struct reports r;
 
-	for (int i = 1; i < CONFIG_LOCKSPACES_MAX; i++)
+	for (int i = 2; i < CONFIG_LOCKSPACES_MAX; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "[lockspace l%d]\n", i);
-	ok_int(parse(text, &config, &r), 0, "as many lockspaces as there may be, with the default one");
+	ok_int(parse(text, &config, &r), 0, "as many lockspaces as there may be, with the two that are always there");
 	ok_uint(config.lockspace_count, CONFIG_LOCKSPACES_MAX, "all are there");
 	snprintf(text + at, sizeof(text) - at, "[lockspace last]\n");
 	ok_int(parse(text, &config, &r), -EINVAL, "one more: refused");
-	ok_str(r.text, "f:64: [lockspace last]: too many lockspaces; 64 are allowed", "and said");
+	ok_str(r.text, "f:63: [lockspace last]: too many lockspaces; 64 are allowed", "and said");
 }
 
 static void test_good(void)
@@ -246,15 +246,16 @@ static void test_good(void)
 	ok_uint(config.limits.locks_max, 16, "a number with many");
 	ok_uint(config.clients_max, 65535, "a section may come in two parts");
 	ok_uint(config.fencing_none, 1, "the last line needs no newline");
-	ok_uint(config.lockspace_count, 2, "two lockspaces");
+	ok_uint(config.lockspace_count, 3, "one lockspace more");
 	ok_uint(config.lockspace[0].mode, 0600, "the default one, changed");
 	web = config_lockspace_find(&config, "web-1.x", 7);
-	ok(web == &config.lockspace[1], "one more, found by name");
+	ok(web == &config.lockspace[2], "found by name");
 	ok_str(web->path, "/", "its path");
 	ok_uint(web->mode, 0640, "its mode");
 	ok(config_lockspace_find(&config, "web-1.", 6) == NULL, "not by half of its name");
 	/* For ever: a number that changes makes nodes of two versions lock different things. */
 	ok_uint(config.lockspace[0].number, 2470140894u, "the number of \"default\"");
+	ok_uint(config.lockspace[1].number, BELAY_LOCKSPACE_VOLUMES, "the number of \"volumes\"");
 	ok_uint(web->number, 722064705u, "the number of \"web-1.x\"");
 }
 
@@ -266,9 +267,11 @@ static void test_empty(void)
 	config_default(&defaults);
 	ok_int(parse("", &config, &r), 0, "an empty file");
 	ok(memcmp(&config, &defaults, sizeof(config)) == 0, "gives the defaults");
-	ok_uint(defaults.lockspace_count, 1, "there is one lockspace");
+	ok_uint(defaults.lockspace_count, 2, "there are two lockspaces");
 	ok_str(defaults.lockspace[0].name, "default", "of this name");
 	ok_str(defaults.lockspace[0].path, "", "it has no files");
+	ok_str(defaults.lockspace[1].name, "volumes", "and of this");
+	ok_uint(defaults.lockspace[1].mode, 0600, "which is root's");
 	ok_uint(defaults.fencing_none, 0, "a node that left is not taken for fenced");
 }
 
@@ -344,9 +347,9 @@ static void test_example(void)
 	}
 	if (!ok_int(parse(text, &config, &r), 0, "with all that is commented out taken in"))
 		diag("%s", r.text);
-	ok_uint(config.lockspace_count, 2, "it shows a lockspace");
-	memset(&config.lockspace[1], 0, sizeof(config.lockspace[1]));
-	config.lockspace_count = 1;
+	ok_uint(config.lockspace_count, 3, "it shows a lockspace");
+	memset(&config.lockspace[2], 0, sizeof(config.lockspace[2]));
+	config.lockspace_count = 2;
 	config.socket_group = defaults.socket_group;
 	/* It shows where things are on Debian, wherever this build has them. */
 	ok_str(config.socket, "/run/belay/belayd.sock", "it shows the usual socket");
