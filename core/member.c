@@ -311,8 +311,9 @@ void member_quorum(struct belay_core *c, bool flag)
 	member_serve_check(c);
 }
 
-/* Everything a node had in the table goes, but what outlives its belayd if it is not @fenced. What it may have granted unseen, as owner or by a
- * release that only it delivered, had smaller tokens than what others get of it now. */
+/* Everything a node had in the table goes, but what outlives its belayd if it is not @fenced.
+ * What it may have granted unseen, as owner or by a release that only it delivered, had smaller
+ * tokens than what others get of it now. */
 static void close_life(struct belay_core *c, uint32_t i, bool fenced)
 {
 	c->token += TOKEN_UNSEEN;

@@ -16,7 +16,7 @@
 
 #include "core/types.h"
 
-#define WIRE_VERSION 3
+#define WIRE_VERSION 2
 
 /*
  * No message is longer, whatever the size of the buffer it is written to:

@@ -143,8 +143,6 @@ static const struct {
 	  HEAD "0007 01 " KEY "01 00 00 00 00" },
 	{ "WAITING that tests and waits", HEAD "0504 01 " KEY "01 00 00 00 00",
 	  HEAD "0506 01 " KEY "01 00 00 00 00" },
-	{ "an unknown kind of owner", HEAD "0180 00 " KEY "01 00 00 00 00 00",
-	  HEAD "01c0 00 " KEY "01 00 00 00 00 00" },
 	{ "the last key where there was none", HEAD "0800 " KEY "01", HEAD "0820 01" },
 	{ "the last key spelled out", HEAD "0800 " KEY "01 0820 02",
 	  HEAD "0800 " KEY "01 0800 " KEY "02" },

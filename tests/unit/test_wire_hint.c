@@ -97,7 +97,7 @@ static const struct {
 	{ "a sender above 32 bits", "ffffffff0f 0200000000000000 03 0400000000000000",
 	  "ffffffff1f 0200000000000000 03 0400000000000000" },
 	{ "an owner of unknown kind", HEAD "02 01 " PREFIX "01 " KEY "01 00 00 01 00 00",
-	  HEAD "03 01 " PREFIX "01 " KEY "01 00 00 01 00 00" },
+	  HEAD "04 01 " PREFIX "01 " KEY "01 00 00 01 00 00" },
 	{ "a REL without a number", HEAD "00 00 " PREFIX "01 " KEY "01 00 00 01 00 00",
 	  HEAD "00 00 " PREFIX "00 " KEY "01 00 00 01 00 00" },
 	{ "a range too long", HEAD "00 00 " PREFIX "01 " KEY "01 00 01 feffffffffffffff7f 00 00",

@@ -126,7 +126,6 @@ static const struct {
 	{ "NODE of unknown standing", HEAD "0160 01 0000000000000000 00",
 	  HEAD "0180 01 0000000000000000 00" },
 	{ "OWNER on no node", HEAD "0200 00 01 00 00 00", HEAD "0200 00 00 00 00 00" },
-	{ "OWNER of unknown kind", HEAD "0240 00 01 00 00 00", HEAD "0260 00 01 00 00 00" },
 	{ "an unknown flag: RESOURCE with a state", HEAD "0300 00 " KEY "00", HEAD "0320 00 " KEY "00" },
 	{ "an unknown flag: RESOURCE with a mode", HEAD "0300 00 " KEY "00", HEAD "0301 00 " KEY "00" },
 	{ "DELEGATION to no node", HEAD "0409 00 01 01 00 00", HEAD "0409 00 00 01 00 00" },
