@@ -6,6 +6,7 @@ dist_check_SCRIPTS = \
 	build-aux/check-man.sh \
 	build-aux/check-scripts.sh \
 	build-aux/check-symbols.sh \
+	build-aux/check-units.sh \
 	build-aux/tidy.sh
 EXTRA_DIST += .shellcheckrc tests/tap.sh
 # They look at the tree, not at a build: once is enough.
