@@ -184,7 +184,7 @@ static void test_all(const char *path)
 	free(r);
 }
 
-static void test_ring(void)
+static void test_ring(const char *path)
 {
 	struct journal_reader *r = malloc(sizeof(*r));
 	struct belay_event ev;
@@ -193,10 +193,7 @@ static void test_ring(void)
 	size_t size = make_frame(frame, 700);
 	uint64_t written, dropped, first = 0, last = 0, wrong = 0;
 	struct journal *j;
-	char path[] = "/tmp/belay-journal.XXXXXX";
-	int fd = mkstemp(path);
 
-	close(fd);
 	ok_int(journal_open(path, RING, &config, &j), 0, "a small ring");
 	for (uint64_t i = 1; i <= 20000; i++) {
 		ev = lock_event(i);
@@ -287,8 +284,8 @@ int main(void)
 		bail_out("no temporary directory");
 	snprintf(path, sizeof(path), "%s/journal", dir);
 	test_all(path);
-	test_ring();
+	test_ring(path);
 	test_damage(path);
-	rmdir(dir);
+	ok_int(rmdir(dir), 0, "nothing of it stays");
 	return done_testing();
 }
