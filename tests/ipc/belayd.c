@@ -25,6 +25,53 @@ static void open_notify(struct belayd *d)
 		bail_out("no notification socket");
 }
 
+static void remove_all(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char inner[512];
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name);
+		if (unlink(inner) < 0)
+			remove_all(inner);
+	}
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+struct litter {
+	pid_t pid;		/* whose it is: children end, too */
+	struct belayd belayd;
+};
+
+/* A test that bailed out: its belayd dies with it, and the log says perhaps why. */
+static void clean_up(int status, void *context)
+{
+	struct litter *litter = context;
+
+	(void)status;
+	if (getpid() == litter->pid && access(litter->belayd.dir, F_OK) == 0) {
+		belayd_show_log(&litter->belayd);
+		remove_all(litter->belayd.dir);
+	}
+	free(litter);
+}
+
+static void remove_at_exit(const struct belayd *d)
+{
+	struct litter *litter = malloc(sizeof(*litter));
+
+	if (!litter)
+		bail_out("out of memory");
+	*litter = (struct litter){ .pid = getpid(), .belayd = *d };
+	(void)on_exit(clean_up, litter);
+}
+
 void belayd_prepare(struct belayd *d, const char *extra)
 {
 	FILE *conf;
@@ -47,6 +94,7 @@ void belayd_prepare(struct belayd *d, const char *extra)
 		extra ? extra : "");
 	fclose(conf);
 	open_notify(d);
+	remove_at_exit(d);
 }
 
 static void run(const struct belayd *d, const char *const *options)
@@ -186,25 +234,6 @@ int belayd_descriptors(const struct belayd *d)
 		count++;
 	closedir(dir);
 	return count - 2;	/* . and .. */
-}
-
-static void remove_all(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		char inner[512];
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name);
-		if (unlink(inner) < 0)
-			remove_all(inner);
-	}
-	if (dir)
-		closedir(dir);
-	rmdir(path);
 }
 
 void belayd_remove(struct belayd *d)
