@@ -25,13 +25,31 @@ static void log_holders(const struct stop *stop)
 	uint32_t last_client = 0;
 
 	while (named < REPORT_MAX && belay_core_locks_next(core, &cursor, &info) == 1) {
-		if (info.waiting || info.owner.node != self || info.owner.client == last_client)
+		/* For what the node has itself it need not wait. */
+		if (info.waiting || info.owner.node != self || info.owner.client == last_client ||
+		    info.owner.client == BELAY_CLIENT_NODE)
 			continue;
 		last_client = info.owner.client;
 		named++;
 		qb_log(LOG_NOTICE, "waiting to leave: process %" PRIu32 " holds a lock",
 		       info.owner.pid);
 	}
+}
+
+/* What belongs to the node and not to a process stays. */
+static void log_volumes(const struct stop *stop)
+{
+	const struct belay_core *core = engine_core(stop->engine);
+	uint32_t self = engine_group_info(stop->engine)->self, count = 0;
+	struct belay_cursor cursor = { 0 };
+	struct belay_lock_info info;
+
+	while (belay_core_locks_next(core, &cursor, &info) == 1)
+		count += !info.waiting && info.owner.node == self &&
+			 info.owner.client == BELAY_CLIENT_NODE;
+	if (count > 0)
+		qb_log(LOG_NOTICE, "this node has %" PRIu32 " locks of volumes: the other nodes keep "
+		       "them for it until belayd is back here, or the node is fenced", count);
 }
 
 static void on_timer(void *data)
@@ -75,6 +93,7 @@ static int32_t on_signal(int32_t number, void *data)
 	stop->since_us = clock_now_us();
 	qb_log(LOG_NOTICE, "stopping (%s): leaving as soon as nothing is held here",
 	       strsignal(number));
+	log_volumes(stop);
 	notify("STOPPING=1\nSTATUS=waiting for locks to be released");
 	server_leave(stop->server);
 	(void)engine_step(stop->engine, &ev);

@@ -93,7 +93,10 @@ static void print_lock(struct listing *listing, struct json_object *lock, char *
 	printf("  %-7s %s ", json_true(lock, "lent") ? "lent" : json_true(lock, "waiting") ? "waits" : "holds",
 	       json_text(lock, "mode"));
 	print_range(lock);
-	printf(" node %" PRIu64 " pid %" PRIu64, json_u64(lock, "node"), json_u64(lock, "pid"));
+	printf(" node %" PRIu64, json_u64(lock, "node"));
+	/* A lock of the node itself is no process's. */
+	if (strcmp(json_text(lock, "kind"), "node") != 0)
+		printf(" pid %" PRIu64, json_u64(lock, "pid"));
 	if (json_at(lock, "kind"))
 		printf(" %s", json_text(lock, "kind"));
 	printf("\n");
