@@ -33,6 +33,9 @@ struct dm_device {
 	char targets[DM_TARGETS_MAX + 1];	/* of the live table: "linear", "striped,linear" */
 	uint64_t *below;		/* the devices below it: DM_NUMBER(major, minor) */
 	size_t below_count;
+	/* dm_relate()'s: */
+	unsigned depth;			/* of the longest chain of devices that stand on it */
+	bool part;			/* a device of the same VG stands on it */
 	/* Only if asked for, and only of LVM's; else NULL. */
 	char *table;			/* as dmsetup table has it, one line for each target */
 	char *beneath;			/* "8:16/17 253:3/21": the devices below, and which life of that number (diskseq) */
@@ -61,18 +64,20 @@ bool dm_lv_of(const struct dm_device *device, struct dm_lv *ret_lv);
 const struct dm_device *dm_find(const struct dm_devices *devices, const char *uuid);
 
 /*
- * Is it an LV that programs use: LVM's, no layer of another, and not a part (an image of a
- * mirror, data of a pool ...) on which a device of the same VG stands? Only such may be suspended from
- * outside: LVM suspends the others in an order of its own, from the top.
+ * Sort by number, and find out what stands on what. Devices are suspended by rising depth:
+ * one that is suspended while I/O of one above is on its way holds that I/O, and the
+ * suspension of the one above waits for it for ever.
  */
-bool dm_is_top(const struct dm_devices *devices, const struct dm_device *device);
+void dm_relate(struct dm_devices *devices);
+/* By number, in a list that is related; NULL: it is not there. */
+const struct dm_device *dm_at(const struct dm_devices *devices, uint64_t number);
 
 /*
- * How many devices stand on it, in the longest chain up to one that nothing stands on. Devices
- * are suspended by rising height: one that is suspended while I/O of one above is on its way holds that
- * I/O, and the suspension of the one above waits for it for ever.
+ * Is it an LV that programs use: LVM's, no layer of another, and not a part (an image of a
+ * mirror, data of a pool ...) on which a device of the same VG stands? Only such may be
+ * suspended from outside: LVM suspends the others in an order of its own, from the top.
  */
-unsigned dm_depth(const struct dm_devices *devices, const struct dm_device *device);
+bool dm_is_top(const struct dm_device *device);
 
 /*
  * The LV whose lock covers it: its own, but for a thin LV that of its pool, for a
@@ -86,10 +91,12 @@ bool dm_is_active(const struct dm_devices *devices, const char *lv_uuid);
 
 /* Is its whole live table the error target? */
 bool dm_is_error(const struct dm_device *device);
+/* May that table be put back as it was written down, without lvm? Only tables whose targets have no state. */
+bool dm_is_stateless(const char *table);
 
 /*
- * The list as bytes, and back; *devices must be zero at first. parse: 0, -ENOMEM, -EBADMSG with nothing in
- * *ret_devices. format appends one device to a buffer from malloc; 0 or -ENOMEM.
+ * The list as bytes, and back. format appends one device to a buffer, all zero at first, whose text is from malloc; 0
+ * or -ENOMEM. parse also relates: 0, -ENOMEM or -EBADMSG, with nothing in *ret_devices.
  */
 struct dm_buffer {
 	char *text;
@@ -150,8 +157,11 @@ struct dm_port {
 	int (*list)(void *context, bool tables, dm_listed done, void *data);
 	/* 0 and done follows from the loop, or a negative errno. *ret_ticket is valid until the last call of done. */
 	int (*act)(void *context, const struct dm_order *order, dm_acted done, void *data, void **ret_ticket);
-	/* done is not called any more; a suspension that is under way is taken back by the kernel. */
-	void (*cancel)(void *context, void *ticket);
+	/* Kill who is at it: a suspension that is under way is taken back by the kernel. done follows, with 0 if it was
+	 * done before. Only for what has answered -EINPROGRESS. */
+	void (*interrupt)(void *context, void *ticket);
+	/* done is not called any more; what is under way goes on. */
+	void (*forget)(void *context, void *ticket);
 	void *context;
 };
 
@@ -162,7 +172,7 @@ struct worker;
 
 /* 0, -ENOMEM. deadline_ms: of each call. */
 int dm_open(struct worker *worker, uint32_t deadline_ms, struct dm **ret_dm);
-/* All calls must be over, or cancelled. NULL is allowed. */
+/* Before worker_free(). Calls that are under way are forgotten. NULL is allowed. */
 void dm_close(struct dm *dm);
 const struct dm_port *dm_port(const struct dm *dm);
 

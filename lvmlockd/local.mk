@@ -12,7 +12,9 @@ lvmlockd_liblvmlockd_a_SOURCES = \
 lvmlockd_liblvmlockd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS) $(DEVMAPPER_CFLAGS) $(COROSYNC_CFLAGS)
 
 lvmlockd_liblvmlockd_a_SOURCES += \
-	lvmlockd/adopt.h lvmlockd/dm.h lvmlockd/policy.h lvmlockd/quorum.h lvmlockd/worker.h
+	lvmlockd/adopt.h lvmlockd/dm.h lvmlockd/policy.h lvmlockd/quorum.h lvmlockd/worker.h \
+	lvmlockd/dm.c lvmlockd/dm_ioctl.c lvmlockd/dm_ioctl.h lvmlockd/dm_text.c lvmlockd/dm_worker.c \
+	lvmlockd/worker.c lvmlockd/worker_child.c lvmlockd/worker_child.h
 
 LVMLOCKD_LIBS = lvmlockd/liblvmlockd.a lib/libbelay.la $(PORTS_LIBS) $(JSONC_LIBS) $(DEVMAPPER_LIBS)
 

@@ -17,7 +17,7 @@
  * The text, one line for each device, fields separated by tabs:
  *
  *	belay-frozen 1
- *	suspended|error	UUID NAME LOCKED LV-UUID BENEATH TABLE
+ *	suspended|error UUID NAME DEPTH LOCKED LV-UUID BENEATH TABLE
  */
 #ifndef BELAY_LVMLOCKD_POLICY_H
 #define BELAY_LVMLOCKD_POLICY_H

@@ -29,7 +29,8 @@ struct worker;
 struct worker_job;
 
 enum worker_end {
-	WORKER_EXITED,		/* status: its exit status; of a function: its errno, positive, or 0 */
+	/* status: its exit status; of a function: its errno, positive, or 0. 127: no such program, says the output. */
+	WORKER_EXITED,
 	WORKER_SIGNALLED,	/* status: what signal ended it, and it was not us */
 	WORKER_EXPIRED,		/* the deadline passed and it was ended */
 	WORKER_HUNG,		/* the deadline passed and it goes on, where: see below */
@@ -62,9 +63,9 @@ typedef int (*worker_function)(const void *argument, size_t size, int out);
 
 enum worker_overdue {
 	/*
-	 * At the deadline SIGTERM, later SIGKILL; but no SIGKILL while it sleeps in the kernel
-	 * where no signal wakes it. lvm puts off signals while devices are suspended: when its ioctl returns, it
-	 * must be able to resume them, and then it ends by the SIGTERM.
+	 * At the deadline its process group gets SIGTERM, later SIGKILL; but no SIGKILL while it sleeps in
+	 * the kernel where no signal wakes it. lvm puts off signals while it has devices suspended: when its
+	 * ioctl returns, it must be able to resume them, and then it ends by the SIGTERM.
 	 */
 	WORKER_END,
 	/* At the deadline it is only reported as hung. What it does must not be interrupted half-way. */
@@ -88,7 +89,10 @@ struct worker_task {
 
 /* 0 or -ENOMEM. */
 int worker_new(qb_loop_t *loop, struct worker **ret_worker);
-/* What runs is ended as at a deadline, but not waited for; no callback. NULL is allowed. */
+/*
+ * Not from a callback. Nothing is waited for, no callback comes. Programs that run get SIGTERM; what
+ * has WORKER_KEEP goes on without us. NULL is allowed.
+ */
 void worker_free(struct worker *worker);
 
 /*
@@ -99,10 +103,14 @@ void worker_free(struct worker *worker);
 int worker_start(struct worker *worker, const struct worker_task *task, struct worker_job **ret_job);
 
 /*
- * done is not called any more; the child, if there is one, is ended: by SIGKILL, also one with
- * WORKER_KEEP, in which case the caller knows what that does.
+ * done is not called any more. The child, if there is one, is ended as if its deadline had
+ * passed; one with WORKER_KEEP by SIGKILL: the caller knows what that does.
  */
 void worker_cancel(struct worker_job *job);
+/* done is not called any more, but the child goes on; its deadline counts. */
+void worker_detach(struct worker_job *job);
+/* SIGKILL, now; done follows, when the child has ended. */
+void worker_kill(struct worker_job *job);
 
 /* For status: how many run, wait, hang. */
 struct worker_count {
