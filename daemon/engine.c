@@ -78,7 +78,7 @@ static void log_frozen(bool frozen)
 	if (frozen)
 		qb_log(LOG_WARNING, "frozen: no quorum, or no table yet; nothing is granted");
 	else
-		qb_log(LOG_NOTICE, "thawed: locks are granted again");
+		qb_log(LOG_NOTICE, "thawed: locks are granted");
 }
 
 static void want_snapshot(struct engine *e, const struct belay_action *a)

@@ -68,7 +68,7 @@ struct belay_lock_holder {
 };
 
 /*
- * Connect to belayd. path: its socket, or NULL for $BELAY_SOCKET or else the
+ * Connect to belayd. path: its socket, or NULL for $BELAY_SOCKET (if it is not empty) or else the
  * default /run/belay/belayd.sock.
  *   -ENOENT, -ECONNREFUSED  belayd does not run here
  *   -EACCES                 this user may not use it

@@ -66,10 +66,11 @@ static int socket_connect(struct belay *belay, const char *path)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t length;
 
-	if (!path)
+	if (!path) {
 		path = secure_getenv("BELAY_SOCKET");
-	if (!path)
-		path = BELAY_SOCKET_PATH;
+		if (!path || !*path)
+			path = BELAY_SOCKET_PATH;
+	}
 	length = strlen(path);
 	if (length == 0)
 		return -ENOENT;

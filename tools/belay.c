@@ -33,7 +33,8 @@ static int help(void)
 	       "                  " BELAY_SOCKET_PATH "\n"
 	       "  --version       print the version\n\n"
 	       "belay SUBCOMMAND --help tells more, belay(1) everything.\n"
-	       "Exit status: 0 yes, 1 no, 2 wrong usage, 3 belayd unreachable, 4 other failure.\n");
+	       "Exit status: 0 yes, 1 no, 2 wrong usage, 3 belayd unreachable, 4 other failure,\n"
+	       "5 not decided: the cluster could not say in time whether the lock is free.\n");
 	return TOOL_OK;
 }
 

@@ -148,6 +148,9 @@ static int preload(const struct tool *tool, const struct options *o)
 	char *real = realpath(o->library, NULL), *text = NULL;
 	int status = TOOL_OK;
 
+	if (!real && errno == ENOENT && strcmp(o->library, BELAY_PRELOAD_LIBRARY) == 0)
+		return tool_failed(tool, 0, "%s is not there: install belay, or name it with --library (in a "
+				   "build tree lib/.libs/libbelay-preload.so)", o->library);
 	if (!real)
 		return tool_failed(tool, -errno, "%s", o->library);
 	/* The dynamic linker takes both for the end of a name. */
@@ -174,13 +177,15 @@ static int prepare(const struct tool *tool, const struct options *o)
 	if (status == TOOL_OK)
 		status = preload(tool, o);
 	if (status == TOOL_OK) {
+		const char *socket = getenv("BELAY_SOCKET");
+
 		setenv("BELAY_PRELOAD_PATHS", list->text, 1);
 		setenv("BELAY_PRELOAD_ON_UNREACHABLE",
 		       o->fallback || config.preload_may_fall_back ? "kernel" : "fail", 1);
 		if (tool->socket)
 			setenv("BELAY_SOCKET", tool->socket, 1);
 		else if (strcmp(config.socket, BELAY_SOCKET_PATH) != 0)
-			setenv("BELAY_SOCKET", config.socket, 0);
+			setenv("BELAY_SOCKET", config.socket, !socket || !*socket);
 	}
 	free(list);
 	return status;

@@ -248,9 +248,11 @@ static void print_nodes(FILE *to, struct json_object *s)
 			json_text(node, "name"), strcmp(standing, "left") == 0 ? "LEFT" : standing,
 			strcmp(standing, "member") != 0 ? "-" : json_true(node, "synced") ? "yes" : "no");
 	}
-	fprintf(to, "  grants between nodes want %s\n\n",
-		strcmp(json_text(s, "stability"), "all") == 0 ?
-		"every node that is not fenced or cleanly gone" : "a majority of the votes");
+	if (!standalone(s))
+		fprintf(to, "  grants between nodes want %s\n",
+			strcmp(json_text(s, "stability"), "all") == 0 ?
+			"every node that is not fenced or cleanly gone" : "a majority of the votes");
+	fprintf(to, "\n");
 }
 
 static void print_locks(FILE *to, struct json_object *s)

@@ -110,13 +110,13 @@ int tool_connect(const struct tool *tool, struct belay **ret_belay)
 
 	if (r == 0)
 		return TOOL_OK;
-	if (!path)
+	if (!path || !*path)
 		path = BELAY_SOCKET_PATH;
 	switch (r) {
 	case -ENOENT:
 	case -ECONNREFUSED:
-		what = "belayd does not run; start it (systemctl start belayd), "
-		       "or name its socket with --socket";
+		what = "belayd does not run; start it (systemctl start belayd, or belayd --standalone "
+		       "without a cluster), or name its socket with --socket";
 		break;
 	case -EACCES:
 		what = "this user may not use it; ask for the group that socket_group in belay.conf names";

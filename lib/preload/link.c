@@ -151,7 +151,7 @@ static const char *reason(int error)
 	switch (error) {
 	case -ENOENT:
 	case -ECONNREFUSED:
-		return "it does not run; start it: systemctl start belayd";
+		return "it does not run; start it: systemctl start belayd, or belayd --standalone without a cluster";
 	case -EACCES:
 		return "this user may not use it; see socket_group in belay.conf(5)";
 	case -EPROTONOSUPPORT:

@@ -13,6 +13,7 @@ check "belayd starts" start_daemon || bail_out "no belayd"
 # ---- each rule, by the kernel and by belay ----
 
 rules=$build/tests/ipc/lock_rules
+[ -x "$rules" ] || bail_out "lock_rules is not built"
 by_kernel() { "$rules" "$1" "$dir/elsewhere/file" >"$dir/kernel.$1" 2>&1; }
 by_belay() { shim "$rules" "$1" "$dir/files/rules" >"$dir/belay.$1" 2>&1; }
 same() { # RULE
@@ -204,6 +205,9 @@ check "the library" gives 0 "^LD_PRELOAD=$library$" run env
 check "what to do without belayd" gives 0 '^BELAY_PRELOAD_ON_UNREACHABLE=fail$' run env
 check "the socket of belay.conf" gives 0 "^BELAY_SOCKET=$dir/socket$" env -u BELAY_SOCKET \
 	"$belay" run -c "$dir/belay.conf" -l "$library" env
+check "an empty BELAY_SOCKET is none" gives 0 "^BELAY_SOCKET=$dir/socket$" env BELAY_SOCKET= \
+	"$belay" run -c "$dir/belay.conf" -l "$library" env
+refuse "for other subcommands neither" gives 3 'belayd at :' env BELAY_SOCKET= "$belay" status
 check "another one" gives 0 '^BELAY_SOCKET=/x$' "$belay" --socket /x run -c "$dir/belay.conf" -l "$library" env
 check "directories of its own" gives 0 "^BELAY_PRELOAD_PATHS=$dir/files:/tmp$" run --path "$dir/link" -p /tmp env
 check "--fallback" gives 0 '^BELAY_PRELOAD_ON_UNREACHABLE=kernel$' run --fallback env

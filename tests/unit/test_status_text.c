@@ -119,6 +119,12 @@ static void test_heads(void)
 	text = text_of("\"group\":\"standalone\",\"encrypted\":false", NULL, false);
 	ok_str(text, "", "who is alone has nothing to encrypt");
 	free(text);
+	text = text_of("", NULL, true);
+	ok(strstr(text, "grants between nodes want a majority") != NULL, "what grants between nodes want");
+	free(text);
+	text = text_of("\"group\":\"standalone\"", NULL, true);
+	ok(strstr(text, "between nodes") == NULL, "is nothing for who is alone");
+	free(text);
 }
 
 int main(void)
