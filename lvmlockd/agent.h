@@ -3,8 +3,8 @@
  * What this node does to its logical volumes because a belay-lvmlockd, this
  * one or another, asks: it runs lvm, then looks into device-mapper, and
  * answers for each LV. It takes no lock itself: lvm asks this node's
- * belay-lvmlockd for them, as ever; but for a request that may wait for LV
- * locks, which gets them first, in the queue.
+ * belay-lvmlockd for them, as ever; and so does, before it, a child of ours if the request may
+ * wait for LV locks.
  */
 #ifndef BELAY_LVMLOCKD_AGENT_H
 #define BELAY_LVMLOCKD_AGENT_H
@@ -14,59 +14,41 @@
 #include "lvmlockd/ask.h"
 
 struct agent;
-struct dm;
+struct dm_port;
 struct lvm_group;
 struct worker;
 
-/* What the agent needs of the locks of this node; lvmlockd's locks and state give it. */
-struct agent_locks {
-	/* This node's lock on the LV, and since when it has it (Unix time; 0: not known). */
-	enum ask_mode (*held)(void *context, const char *vg, const char *uuid, uint64_t *ret_since_s);
-	/*
-	 * Another node that has or had a lock on the LV and is not fenced. 1 and
-	 * *ret_node; 0: none; or a negative errno: not known. Must not wait.
-	 */
-	int (*other)(void *context, const char *vg, const char *uuid, uint32_t *ret_node);
-	/*
-	 * Lock the LV for this node, waiting in the queue for timeout_ms at most.
-	 * 0: done() follows, from the loop, with 0, -EAGAIN (held elsewhere
-	 * all that time), -EINTR (withdrawn) or another negative errno, and whether
-	 * the lock is new. *ret_ticket names it until then.
-	 */
-	int (*lock)(void *context, const char *vg, const char *lv, const char *uuid, enum ask_mode mode,
-		    uint32_t timeout_ms, void (*done)(void *done_context, int result, bool is_new),
-		    void *done_context, uint64_t *ret_ticket);
-	void (*withdraw)(void *context, uint64_t ticket);
-	/* Release what lock() got as new. */
-	void (*unlock)(void *context, const char *vg, const char *uuid);
-	void *context;
-};
-
 struct agent_setup {
-	qb_loop_t *loop;
 	struct lvm_group *group;		/* where answers go */
 	struct worker *worker;
-	const struct agent_locks *locks;	/* stays the caller's, must last */
+	const struct dm_port *dm;
 	const char *lvm_path;
-	uint32_t command_timeout_ms;		/* one run of lvm */
+	const char *socket;			/* of this belay-lvmlockd */
+	uint32_t command_timeout_ms;		/* one run of lvm; 100 ms more for each LV */
+	/* This node's lock on the LV, and since when it has it (Unix time; 0: not known). */
+	enum ask_mode (*held)(void *context, const char *uuid, uint64_t *ret_since_s);
+	void *context;
 };
 
 /* 0, -ENOMEM. The setup is copied, but for what it points to. */
 int agent_open(const struct agent_setup *setup, struct agent **ret_agent);
-/* What runs is left to the worker; nobody is answered. NULL is allowed. */
+/* The loop must not run any more: what was asked of device-mapper is not cancelled. NULL is allowed. */
 void agent_close(struct agent *agent);
 
 /* For struct lvm_group_handlers: on_request, on_cancel, on_left. */
 void agent_request(struct agent *agent, uint32_t node, uint64_t id, const struct ask_request *request);
-void agent_cancel(struct agent *agent, uint32_t node, uint64_t id, bool gone);
+void agent_cancel(struct agent *agent, uint32_t node, uint64_t id);
 void agent_left(struct agent *agent, uint32_t node);
-/* The group was lost, and this is the new one: what was asked through the old one is forgotten. */
+/*
+ * The group was lost, and this is the new one; NULL: none yet. What was asked through the
+ * old one is ended without an answer, and not undone.
+ */
 void agent_regroup(struct agent *agent, struct lvm_group *group);
 
 /*
- * To be told when lvm of this node got or released an LV lock: that is how far
- * a long command has come.
+ * To be told when lvm of this node got or released (@mode ASK_UN) the lock of an LV: that is how
+ * far a long command has come.
  */
-void agent_note_lock(struct agent *agent, const char *vg, const char *uuid, enum ask_mode mode);
+void agent_note_lock(struct agent *agent, const char *vg, enum ask_mode mode);
 
 #endif

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the belay-lvmlockds of a cluster say to each other, and its bytes. Pure:
- * no I/O. A message says of which version it is and of what kind; each text
- * and each list in it has a limit, so a message has one.
+ * no I/O. Messages travel in frames: the version, then messages one after the
+ * other, each behind its size. Each text has a limit, so a message has one.
+ *
+ * What may be added without a new version: kinds, which are skipped by those
+ * that do not know them; fields at the end of a message, which are not read; verbs,
+ * which are answered by -EOPNOTSUPP.
  */
 #ifndef BELAY_LVMLOCKD_ASK_H
 #define BELAY_LVMLOCKD_ASK_H
@@ -11,10 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the bytes. A belay-lvmlockd drops messages of another one, and tells once. */
 #define ASK_VERSION 1u
-/* Well below what the group carries: many small messages do not make locks wait. */
-#define ASK_MESSAGE_MAX 4096u
+#define ASK_MESSAGE_MAX 2048u
+/* Well below what the group carries: small frames do not make others' messages wait. */
+#define ASK_FRAME_MAX 4096u
 
 /* LVM's own limit for names of VGs and LVs is 127 bytes. */
 #define ASK_NAME_MAX 127u
@@ -125,7 +129,7 @@ struct ask_member {
 struct ask_message {
 	enum ask_kind kind;
 	uint64_t id;			/* REQUEST, ANSWER, CANCEL: the asker's number for it */
-	uint32_t to;			/* REQUEST, CANCEL: a node, or 0: all; ANSWER: the asker */
+	uint32_t to;			/* REQUEST, CANCEL: who is asked; ANSWER: the asker */
 	union {
 		struct ask_member member;
 		struct {
@@ -139,14 +143,27 @@ struct ask_message {
 	};
 };
 
-/* The size of the bytes, or -EMSGSIZE if @size is too small for them. */
-int ask_put(const struct ask_message *message, uint8_t *buf, size_t size);
+/* Begin a frame; returns its size so far. */
+size_t ask_frame(uint8_t frame[ASK_FRAME_MAX]);
+/* Add a message to a frame of @size bytes; returns its new size, or 0: it is full. */
+size_t ask_add(uint8_t frame[ASK_FRAME_MAX], size_t size, const struct ask_message *message);
 
 /*
- * 0, or with *ret_message unchanged
- *   -EBADMSG         it is no such message
+ * Read the next message of a frame; *at, 0 at first, moves on.
+ *   1                *ret_message is one
+ *   0                there is none any more
+ *   -EBADMSG         it is no frame, or the rest of it is none
  *   -EPROTONOSUPPORT it is of another version
  */
-int ask_get(const uint8_t *buf, size_t size, struct ask_message *ret_message);
+int ask_next(const uint8_t *frame, size_t size, size_t *at, struct ask_message *ret_message);
+
+/* A name that LVM would give: so nothing else reaches a command line. */
+bool ask_is_name(const char *name);
+
+/* "ex", "sh", "un"; and what the other enums are called for people. */
+const char *ask_mode_name(enum ask_mode mode);
+const char *ask_verb_name(enum ask_verb verb);
+const char *ask_outcome_name(enum ask_outcome outcome);
+const char *ask_dm_name(enum ask_dm dm);
 
 #endif

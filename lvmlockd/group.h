@@ -29,11 +29,14 @@ struct lvm_group_handlers {
 			  const char *vg_uuid, uint32_t version);
 	/* @node asks this one: answer by lvm_group_answer(), the last time with ASK_END. */
 	void (*on_request)(void *context, uint32_t node, uint64_t id, const struct ask_request *request);
-	/* It does not want that any more. gone: nobody will read an answer. */
-	void (*on_cancel)(void *context, uint32_t node, uint64_t id, bool gone);
+	/* It does not want that any more; it still awaits the last answer. */
+	void (*on_cancel)(void *context, uint32_t node, uint64_t id);
 	/* @node has left the group, in order or not. */
 	void (*on_left)(void *context, uint32_t node);
-	/* The group is gone for good; open a new one. error as in daemon/group.h. */
+	/*
+	 * The group is gone for good: close it, but not from here, and open a new one.
+	 * What was asked has ended. error as in daemon/group.h.
+	 */
 	void (*on_lost)(void *context, int error);
 	void *context;
 };
@@ -45,7 +48,7 @@ struct lvm_group_handlers {
 int lvm_group_open(qb_loop_t *loop, bool standalone, uint32_t self,
 		   const struct lvm_group_handlers *handlers,
 		   struct lvm_group **ret_group, const char **ret_why);
-/* Leaves it. No handler is called any more; what was asked gets no answer. NULL is allowed. */
+/* Leaves it. No handler is called any more; what was asked gets no answer. Not from a handler. NULL is allowed. */
 void lvm_group_close(struct lvm_group *group);
 
 /* Ids, names and the cluster's name, as corosync.conf has them. */
@@ -94,7 +97,7 @@ void lvm_group_cancel(struct lvm_group *group, uint64_t id);
 /* on_answer is not called any more for it. */
 void lvm_group_forget(struct lvm_group *group, uint64_t id);
 
-/* To @node for its request @id. 0, or -ENOBUFS, -ENOTCONN: the answer is lost, and it is told -EIO. */
+/* To @node for its request @id. 0, or with the answer lost: -ENOBUFS (never for ASK_END), -ENOTCONN, -ENOMEM. */
 int lvm_group_answer(struct lvm_group *group, uint32_t node, uint64_t id, const struct ask_answer *answer);
 
 #endif

@@ -16,6 +16,14 @@ lvmlockd_liblvmlockd_a_SOURCES += \
 	lvmlockd/dm.c lvmlockd/dm_ioctl.c lvmlockd/dm_ioctl.h lvmlockd/dm_text.c lvmlockd/dm_worker.c \
 	lvmlockd/worker.c lvmlockd/worker_child.c lvmlockd/worker_child.h
 
+# One command for all nodes.
+lvmlockd_liblvmlockd_a_SOURCES += \
+	lvmlockd/agent.c lvmlockd/agent.h lvmlockd/agent_private.h lvmlockd/agent_run.c \
+	lvmlockd/ask.c lvmlockd/ask.h lvmlockd/explain.c lvmlockd/explain.h \
+	lvmlockd/group.c lvmlockd/group.h lvmlockd/lock_child.c lvmlockd/lock_child.h \
+	lvmlockd/lv.c lvmlockd/lv.h lvmlockd/lvs.c lvmlockd/lvs.h \
+	lvmlockd/verify.c lvmlockd/verify.h
+
 LVMLOCKD_LIBS = lvmlockd/liblvmlockd.a lib/libbelay.la $(PORTS_LIBS) $(JSONC_LIBS) $(DEVMAPPER_LIBS)
 
 sbin_PROGRAMS += lvmlockd/belay-lvmlockd

@@ -11,6 +11,7 @@
 #include "lvmlockd/group.h"
 
 struct lv;
+struct lv_refresh;
 struct lv_run;
 struct message;
 
@@ -24,11 +25,11 @@ struct lv_sink {
 	void *context;
 };
 
-/* 0, -ENOMEM. The group stays the caller's. */
-int lv_open(qb_loop_t *loop, struct lvm_group *group, struct lv **ret_lv);
-/* No sink is called any more. NULL is allowed. */
+/* group may be NULL: there is none yet. command_timeout_ms: as the agents have it. 0, -ENOMEM. */
+int lv_open(struct lvm_group *group, uint32_t command_timeout_ms, struct lv **ret_lv);
+/* No sink is called any more. The group, if it is open, must be closed first. NULL is allowed. */
 void lv_close(struct lv *lv);
-/* The group was lost, and this is the new one (NULL: none yet): what ran has failed, and says so. */
+/* The group was lost, which has ended what was asked; this is the new one, or NULL: none yet. */
 void lv_regroup(struct lv *lv, struct lvm_group *group);
 
 /*
@@ -36,22 +37,23 @@ void lv_regroup(struct lv *lv, struct lvm_group *group);
  *
  *	request = "belay_lv"
  *	verb = "activate" | "deactivate" | "refresh" | "status"
- *	vg = "NAME"			status: may be absent, all VGs
+ *	vg = "NAME"
  *	lv = "NAME"			absent: all of the VG
  *	nodes = "1,n2"			ids or names; "*": all in the group; absent: this one
- *	mode = "ex" | "sh"		activate
+ *	mode = "ex" | "sh"		activate; absent: exclusively on one node, shared on several
  *	timeout_ms = N			activate: how long to wait for LV locks; absent: not at all
  *	keep_partial = 1		do not take back what was done
  *
  * It is answered by messages with these fields behind response = "OK"; the texts are for people:
  *
- *	kind = "nodes"		count, node.N ids, name.N: who is asked; first
+ *	kind = "asked"		node, name: one of those that are asked
+ *	kind = "absent"		node, name: one of the cluster that is not in the group, of "*"
  *	kind = "progress"	node, name, done, total
  *	kind = "lv"		node, name, lv, uuid, outcome, changed, lock, since, dm, open,
  *				size, lvm_size, targets, reason
  *	kind = "node"		node, name, op_result, text: that node is done
  *	kind = "undone"		node, name, op_result, text: what it did was taken back, or could not be
- *	kind = "end"		op_result, verified = 0 | 1, text
+ *	kind = "end"		op_result, verified = 0 | 1, done, failed, unverified (LVs), text
  *
  * Returns 0, and answers follow from the loop until one is the last; or a negative
  * errno, with nothing sent: -EINVAL, with *ret_why a static text; -ENOMEM; -ENOTCONN.
@@ -62,11 +64,15 @@ int lv_request(struct lv *lv, const struct message *request, const struct lv_sin
 void lv_abandon(struct lv_run *run);
 
 /*
- * refresh_lv: lvm has changed the table of "VG/LV", which it has locked, here;
- * reload it on all other nodes that have it active. done() follows from the
- * loop, with 0 or a negative errno and what to say of it. 0, -EINVAL, -ENOMEM, -ENOTCONN, -ENOBUFS.
+ * refresh_lv: lvm has changed the table of "VG/LV" or "/dev/VG/LV", and has the VG
+ * locked; reload it on all other nodes that have it active. 0: done() follows from the loop, with
+ * 0 or a negative errno and what to say of it. 1: there is no other node, nothing follows.
+ * -EINVAL, -ENOMEM, -ENOTCONN, -ENOBUFS.
  */
-int lv_refresh_others(struct lv *lv, const char *path,
-		      void (*done)(void *context, int result, const char *text), void *context);
+typedef void (*lv_refreshed)(void *context, int result, const char *text);
+int lv_refresh_others(struct lv *lv, const char *path, lv_refreshed done, void *context,
+		      struct lv_refresh **ret_refresh);
+/* done() is not called any more. */
+void lv_refresh_abandon(struct lv_refresh *refresh);
 
 #endif

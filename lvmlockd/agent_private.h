@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What agent.c and agent_run.c share. */
+#ifndef BELAY_LVMLOCKD_AGENT_PRIVATE_H
+#define BELAY_LVMLOCKD_AGENT_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include "lvmlockd/agent.h"
+#include "lvmlockd/dm.h"
+#include "lvmlockd/lvs.h"
+#include "lvmlockd/worker.h"
+
+/* What a request is about: one LV of job->lvs. */
+struct target {
+	bool chosen;		/* lvm is run for it */
+	bool was_active, changed;
+	enum ask_mode had;	/* the node's lock before */
+	uint32_t asked;		/* its place, from 1, among the locks that were waited for */
+	char refused[ASK_TEXT_MAX + 1];	/* why lvm is not run for it; "": it is */
+};
+
+enum job_step {
+	JOB_LISTING,	/* lvm tells the LVs */
+	JOB_BEFORE,	/* device-mapper tells what is active */
+	JOB_WAITING,	/* for LV locks */
+	JOB_RUNNING,	/* lvm */
+	JOB_AFTER,	/* device-mapper tells what has become of it */
+	JOB_RELEASING,	/* locks are given back that were waited for in vain */
+};
+
+struct job {
+	TAILQ_ENTRY(job) link;
+	struct agent *agent;
+	uint32_t node;			/* who asked */
+	uint64_t id;
+	bool gone;			/* who asked is: nobody reads answers */
+	bool cancelled;
+	struct ask_request request;
+	uint64_t began_ms;
+	enum job_step step;
+	struct lvs lvs;
+	struct target *target;		/* one for each of lvs */
+	struct worker_job *worker_job;
+	char *output;			/* of lvm; NULL: it has not run */
+	bool lvm_failed;
+	bool waited;			/* for locks */
+	uint32_t done, total, failures;
+	uint64_t told_ms;		/* when progress was told */
+	struct record *record;		/* UNDO: what is taken back */
+	int32_t result;			/* the last answer's */
+	char text[ASK_TEXT_MAX + 1];
+};
+TAILQ_HEAD(jobs, job);
+
+/* What a request has activated, until its asker says that it stays or not. */
+struct record {
+	TAILQ_ENTRY(record) link;
+	uint32_t node;
+	uint64_t id;
+	char vg[ASK_NAME_MAX + 1];
+	size_t count;
+	char (*name)[ASK_NAME_MAX + 1];
+};
+TAILQ_HEAD(records, record);
+
+struct agent {
+	struct agent_setup setup;
+	struct jobs jobs;
+	unsigned job_count;
+	struct records records;
+	unsigned record_count;
+};
+
+/* agent.c */
+uint64_t agent_now_ms(void);
+void job_answer(struct job *job, const struct ask_answer *answer);
+void job_progress(struct job *job, bool always);
+/* Its last answer; the job is gone. */
+__attribute__((format(printf, 3, 4)))
+void job_end(struct job *job, int32_t result, const char *format, ...);
+/* Remember what it has activated; 0 or -ENOMEM. */
+int job_record(struct job *job);
+
+/* agent_run.c: it ends by job_end(), perhaps at once. */
+void job_run(struct job *job);
+/* While it waits for locks: it does not any more. */
+void job_withdraw(struct job *job);
+
+#endif
