@@ -172,7 +172,7 @@ static bool begin_section(struct parser *p, const char *text)
 	if (p->section < CONFIG_SECTION_COUNT && rest_size == 0)
 		return true;
 	wrong(p, p->line, "%.*s: no such section; there are [belayd], [cluster], [limits], "
-	      "[policy], [hints], [preload] and [lockspace NAME]", (int)(end + 1 - text), text);
+	      "[policy], [hints], [preload], [lvm] and [lockspace NAME]", (int)(end + 1 - text), text);
 	return false;
 }
 
@@ -390,6 +390,12 @@ void config_default(struct config *ret_config)
 	c->unlock_linger_us = 100;
 
 	c->hints_port = 21066;
+
+	(void)snprintf(c->lvm_socket, sizeof(c->lvm_socket), "/run/lvm/lvmlockd.socket");
+	(void)snprintf(c->lvm_pid_file, sizeof(c->lvm_pid_file), "/run/lvmlockd.pid");
+	c->lvm_wait_s = 60;
+	c->lvm_command_timeout_s = 120;
+	(void)snprintf(c->lvm_path, sizeof(c->lvm_path), "lvm");
 
 	add_lockspace(c, CONFIG_DEFAULT_LOCKSPACE, strlen(CONFIG_DEFAULT_LOCKSPACE));
 	c->lockspace[0].mode = 0666;

@@ -31,6 +31,13 @@ enum config_log_target {
 	CONFIG_LOG_STDERR,
 };
 
+/* What becomes of a node's active volumes when it loses quorum. */
+enum config_quorum_loss {
+	CONFIG_QUORUM_LOSS_NONE,
+	CONFIG_QUORUM_LOSS_FREEZE,
+	CONFIG_QUORUM_LOSS_ERROR,
+};
+
 struct config_lockspace {
 	char name[CONFIG_NAME_MAX + 1];
 	uint32_t number;		/* in keys: hash of the name, the same on all nodes */
@@ -77,6 +84,14 @@ struct config {
 	/* [preload], for programs under libbelay-preload: belayd itself has no use for it */
 	char preload_paths[CONFIG_PATH_MAX + 1];	/* with blanks between; "": those of the lockspaces */
 	uint32_t preload_may_fall_back;	/* 0 or 1 */
+	/* [lvm], for belay-lvmlockd: belayd itself has no use for it */
+	char lvm_socket[108];
+	char lvm_pid_file[CONFIG_PATH_MAX + 1];
+	uint32_t lvm_wait_s;
+	uint32_t lvm_lv_wait_s;
+	uint32_t lvm_command_timeout_s;
+	uint32_t lvm_on_quorum_loss;	/* enum config_quorum_loss */
+	char lvm_path[CONFIG_PATH_MAX + 1];	/* a path, or a name to look for in PATH */
 	/* [lockspace NAME] */
 	uint32_t lockspace_count;
 	struct config_lockspace lockspace[CONFIG_LOCKSPACES_MAX];

@@ -24,6 +24,7 @@ enum key_type {
 	KEY_PATH,	/* char[max + 1], absolute */
 	KEY_PATHS,	/* the same, several with blanks between */
 	KEY_NAME,	/* char[max + 1] */
+	KEY_PROGRAM,	/* char[max + 1], absolute, or a name to look for in PATH */
 	KEY_ADDRESS,	/* char[max + 1], of IPv4 or IPv6 */
 };
 
@@ -48,6 +49,7 @@ static const char *const sections[CONFIG_SECTION_COUNT] = {
 	[CONFIG_POLICY]	   = "policy",
 	[CONFIG_HINTS]	   = "hints",
 	[CONFIG_PRELOAD]   = "preload",
+	[CONFIG_LVM]	   = "lvm",
 	[CONFIG_LOCKSPACE] = "lockspace",
 };
 
@@ -63,6 +65,10 @@ static const struct word yes_no[] = {
 };
 static const struct word unreachables[] = {
 	{ "fail", 0 }, { "kernel", 1 }, { NULL, 0 },
+};
+static const struct word quorum_losses[] = {
+	{ "none", CONFIG_QUORUM_LOSS_NONE }, { "freeze", CONFIG_QUORUM_LOSS_FREEZE },
+	{ "error", CONFIG_QUORUM_LOSS_ERROR }, { NULL, 0 },
 };
 static const struct word fencings[] = {
 	{ "operator", 0 }, { "none", 1 }, { NULL, 0 },
@@ -111,6 +117,14 @@ static const struct config_key keys[] = {
 
 	{ CONFIG_PRELOAD, "paths",		    KEY_PATHS,	IN(preload_paths), 1, CONFIG_PATH_MAX, NULL },
 	{ CONFIG_PRELOAD, "on_unreachable",	    KEY_WORD,	IN(preload_may_fall_back), 0, 0, unreachables },
+
+	{ CONFIG_LVM, "socket",			    KEY_PATH,	IN(lvm_socket), 1, 107, NULL },
+	{ CONFIG_LVM, "pid_file",		    KEY_PATH,	IN(lvm_pid_file), 1, CONFIG_PATH_MAX, NULL },
+	{ CONFIG_LVM, "wait_s",			    KEY_NUMBER, IN(lvm_wait_s), 0, 86400, NULL },
+	{ CONFIG_LVM, "lv_wait_s",		    KEY_NUMBER, IN(lvm_lv_wait_s), 0, 86400, NULL },
+	{ CONFIG_LVM, "command_timeout_s",	    KEY_NUMBER, IN(lvm_command_timeout_s), 1, 86400, NULL },
+	{ CONFIG_LVM, "on_quorum_loss",		    KEY_WORD,	IN(lvm_on_quorum_loss), 0, 0, quorum_losses },
+	{ CONFIG_LVM, "lvm_path",		    KEY_PROGRAM, IN(lvm_path), 1, CONFIG_PATH_MAX, NULL },
 
 	{ CONFIG_LOCKSPACE, "path",		    KEY_PATH,	OF(path), 1, CONFIG_PATH_MAX, NULL },
 	{ CONFIG_LOCKSPACE, "owner",		    KEY_USER,	OF(owner), 0, 0, NULL },
@@ -231,6 +245,7 @@ static int set_number(const struct config_key *key, const char *value, uint32_t 
 	case KEY_PATH:
 	case KEY_PATHS:
 	case KEY_NAME:
+	case KEY_PROGRAM:
 	case KEY_ADDRESS:
 		break;
 	}
@@ -277,6 +292,8 @@ static bool is_text(const struct config_key *key, const char *value, size_t size
 		return is_address(value);
 	case KEY_PATHS:
 		return are_paths(value, size);
+	case KEY_PROGRAM:
+		return config_is_name(value, size) || is_path(value, size);
 	default:
 		return is_path(value, size);
 	}
@@ -292,7 +309,7 @@ int config_key_set(int number, const char *value, void *base)
 	key = &keys[number];
 	to = (char *)base + key->offset;
 	if (key->type != KEY_PATH && key->type != KEY_PATHS && key->type != KEY_NAME &&
-	    key->type != KEY_ADDRESS)
+	    key->type != KEY_PROGRAM && key->type != KEY_ADDRESS)
 		return set_number(key, value, (uint32_t *)(void *)to);
 
 	/* Paths are compared: "/srv/" is "/srv". */
@@ -333,6 +350,10 @@ void config_key_allowed(int number, char *buf, size_t size)
 	case KEY_NAME:
 		(void)snprintf(buf, size, "a name: 1 to %" PRIu32 " of letters, digits, . _ -, "
 			       "beginning with a letter or digit", key->max);
+		break;
+	case KEY_PROGRAM:
+		(void)snprintf(buf, size, "an absolute path of at most %" PRIu32 " bytes, or the name of a "
+			       "program", key->max);
 		break;
 	case KEY_PATHS:
 		(void)snprintf(buf, size, "absolute paths with blanks between, together at most %" PRIu32

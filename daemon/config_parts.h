@@ -12,6 +12,7 @@ enum config_section {
 	CONFIG_POLICY,
 	CONFIG_HINTS,
 	CONFIG_PRELOAD,
+	CONFIG_LVM,
 	CONFIG_LOCKSPACE,
 	CONFIG_SECTION_COUNT
 };
@@ -23,7 +24,7 @@ const char *config_section_name(enum config_section section);
 
 /* Number of a key, or -1. */
 int config_key_find(enum config_section section, const char *name);
-#define CONFIG_KEYS_MAX 40
+#define CONFIG_KEYS_MAX 48
 
 /*
  * Set key @key from @value. @base is the struct config, or for a key of

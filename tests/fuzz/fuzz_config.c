@@ -57,6 +57,11 @@ static void check_bounds(const struct config *c)
 	require(memchr(c->hints_address, '\0', sizeof(c->hints_address)));
 	require(c->hints_key_file[0] == '\0' || c->hints_key_file[0] == '/');
 	require(memchr(c->hints_key_file, '\0', sizeof(c->hints_key_file)));
+	require(c->lvm_socket[0] == '/' && memchr(c->lvm_socket, '\0', sizeof(c->lvm_socket)));
+	require(c->lvm_pid_file[0] == '/' && memchr(c->lvm_pid_file, '\0', sizeof(c->lvm_pid_file)));
+	require(c->lvm_path[0] != '\0' && memchr(c->lvm_path, '\0', sizeof(c->lvm_path)));
+	require(c->lvm_wait_s <= 86400 && c->lvm_lv_wait_s <= 86400 && c->lvm_command_timeout_s > 0);
+	require(c->lvm_on_quorum_loss <= CONFIG_QUORUM_LOSS_ERROR);
 	require(c->lockspace_count >= 1 && c->lockspace_count <= CONFIG_LOCKSPACES_MAX);
 	for (uint32_t i = 0; i < c->lockspace_count; i++) {
 		const struct config_lockspace *l = &c->lockspace[i];
@@ -67,6 +72,18 @@ static void check_bounds(const struct config *c)
 		for (uint32_t j = 0; j < i; j++)
 			require(c->lockspace[j].number != l->number);
 	}
+}
+
+static void write_lvm(FILE *file, const struct config *c)
+{
+	static const char *const losses[] = {
+		[CONFIG_QUORUM_LOSS_NONE] = "none", [CONFIG_QUORUM_LOSS_FREEZE] = "freeze",
+		[CONFIG_QUORUM_LOSS_ERROR] = "error",
+	};
+
+	fprintf(file, "[lvm]\nsocket=%s\npid_file=%s\nwait_s=%u\nlv_wait_s=%u\ncommand_timeout_s=%u\n",
+		c->lvm_socket, c->lvm_pid_file, c->lvm_wait_s, c->lvm_lv_wait_s, c->lvm_command_timeout_s);
+	fprintf(file, "on_quorum_loss=%s\nlvm_path=%s\n", losses[c->lvm_on_quorum_loss], c->lvm_path);
 }
 
 static void write_config(FILE *file, const struct config *c)
@@ -102,6 +119,7 @@ static void write_config(FILE *file, const struct config *c)
 		fprintf(file, "address=%s\n", c->hints_address);
 	if (c->hints_key_file[0] != '\0')
 		fprintf(file, "key_file=%s\n", c->hints_key_file);
+	write_lvm(file, c);
 	for (uint32_t i = 0; i < c->lockspace_count; i++) {
 		const struct config_lockspace *l = &c->lockspace[i];
 

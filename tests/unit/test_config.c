@@ -39,7 +39,7 @@ static int parse(const char *text, struct config *ret_config, struct reports *r)
 }
 
 #define LONG_40 "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd"
-#define SECTIONS "there are [belayd], [cluster], [limits], [policy], [hints], [preload] and [lockspace NAME]"
+#define SECTIONS "there are [belayd], [cluster], [limits], [policy], [hints], [preload], [lvm] and [lockspace NAME]"
 #define NAMES "1 to 63 of letters, digits, . _ -, beginning with a letter or digit"
 
 static const struct {
@@ -81,6 +81,11 @@ static const struct {
 	{ "paths as the shell has them", "[preload]\npaths = /srv/a:/srv/b\n",
 	  "f:2: [preload] paths: \"/srv/a:/srv/b\" is not allowed; it must be absolute paths with blanks "
 	  "between, together at most 255 bytes" },
+	{ "a program by neither name nor path", "[lvm]\nlvm_path = sbin/lvm\n",
+	  "f:2: [lvm] lvm_path: \"sbin/lvm\" is not allowed; it must be an absolute path of at most 255 bytes, or "
+	  "the name of a program" },
+	{ "another word for quorum", "[lvm]\non_quorum_loss = panic\n",
+	  "f:2: [lvm] on_quorum_loss: \"panic\" is not allowed; it must be none, freeze or error" },
 	{ "another word for what to do", "[preload]\non_unreachable = ignore\n",
 	  "f:2: [preload] on_unreachable: \"ignore\" is not allowed; it must be fail or kernel" },
 	{ "a name for an address", "[hints]\naddress = n1.example\n",
