@@ -170,19 +170,32 @@ static int check_config(const struct belayd *d)
 
 /* ---- surroundings ---- */
 
+static bool logs_to_stderr(const struct belayd *d)
+{
+	return d->options.foreground || d->config.log_target == CONFIG_LOG_STDERR;
+}
+
+static void log_to(int32_t target, int level)
+{
+	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_CLEAR_ALL, QB_LOG_FILTER_FILE, "*", LOG_DEBUG);
+	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_ADD, QB_LOG_FILTER_FILE, "*", (uint8_t)level);
+	(void)qb_log_ctl(target, QB_LOG_CONF_ENABLED, true);
+}
+
+/* Until it serves, who started it in a terminal reads there what is wrong, too: see say_started(). */
 static void open_log(const struct belayd *d)
 {
-	bool to_stderr = d->options.foreground || d->config.log_target == CONFIG_LOG_STDERR;
-	int32_t target = to_stderr ? QB_LOG_STDERR : QB_LOG_SYSLOG;
+	int level = d->config.log_level;
 
-	qb_log_init("belayd", LOG_DAEMON, (uint8_t)d->config.log_level);
-	(void)qb_log_ctl(QB_LOG_SYSLOG, QB_LOG_CONF_ENABLED, !to_stderr);
-	(void)qb_log_ctl(QB_LOG_STDERR, QB_LOG_CONF_ENABLED, to_stderr);
-	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_CLEAR_ALL, QB_LOG_FILTER_FILE, "*", LOG_DEBUG);
-	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_ADD, QB_LOG_FILTER_FILE, "*",
-				(uint8_t)d->config.log_level);
-	if (to_stderr)
-		qb_log_format_set(QB_LOG_STDERR, "belayd: %p: %b");
+	qb_log_init("belayd", LOG_DAEMON, (uint8_t)level);
+	qb_log_format_set(QB_LOG_STDERR, "belayd: %p: %b");
+	(void)qb_log_ctl(QB_LOG_SYSLOG, QB_LOG_CONF_ENABLED, false);
+	if (logs_to_stderr(d)) {
+		log_to(QB_LOG_STDERR, level);
+		return;
+	}
+	log_to(QB_LOG_SYSLOG, level);
+	log_to(QB_LOG_STDERR, level < LOG_WARNING ? level : LOG_WARNING);
 }
 
 static void raise_descriptor_limit(const struct config *config)
@@ -501,6 +514,9 @@ static int go_to_background(int *ret_ready_fd)
 		/* Nothing comes if it crashed: then the status stays as it is. */
 		if (read(fds[0], &status, sizeof(status)) < 0)
 			status = STATUS_START;
+		if (status != STATUS_OK)
+			fputs("belayd: could not start; the log may say more, or belayd --foreground\n",
+			      stderr);
 		_exit(status);
 	}
 	close(fds[0]);
@@ -515,7 +531,7 @@ static int go_to_background(int *ret_ready_fd)
 	return 0;
 }
 
-/* With what comes after a failed start the terminal has nothing to do either. */
+/* From here on the terminal has nothing to do with it, also with what comes after a failed start. */
 static void say_started(const struct belayd *d, int ready_fd, int status)
 {
 	if (ready_fd < 0)
@@ -523,8 +539,10 @@ static void say_started(const struct belayd *d, int ready_fd, int status)
 	if (write(ready_fd, &status, sizeof(status)) < 0)
 		qb_log(LOG_WARNING, "nobody waits for belayd to start");
 	close(ready_fd);
-	if (d->config.log_target != CONFIG_LOG_STDERR)
-		(void)dup2(STDIN_FILENO, STDERR_FILENO);
+	if (logs_to_stderr(d))
+		return;
+	(void)qb_log_ctl(QB_LOG_STDERR, QB_LOG_CONF_ENABLED, false);
+	(void)dup2(STDIN_FILENO, STDERR_FILENO);
 }
 
 static int serve(struct belayd *d)

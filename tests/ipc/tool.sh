@@ -312,4 +312,22 @@ check "it goes on" gives 0 '' "$belay" status
 stop_daemon TERM
 check "and of one that does not, and has lost its beginning" gives 0 'events' "$belay" replay --events "$dir/journal"
 check "a core cannot start in the middle" gives 4 'overwritten' "$belay" replay "$dir/journal"
+
+# ---- belayd in the background ----
+
+sed '/^log_target/d' "$dir/belay.conf" >"$dir/background.conf"
+background() { "$build/daemon/belayd" --standalone -c "$dir/background.conf"; }
+in_silence() { # and its process is ours to end
+	local said
+	said=$(background 2>&1) || { echo "$said"; return 1; }
+	daemon=$(cat "$dir/socket.lock")
+	[ -z "$said" ] || { echo "$said"; return 1; }
+}
+check "belayd goes to the background, and says nothing" in_silence
+check "it serves" gives 0 'synced' "$belay" status
+check "another one says why it does not" gives 4 "another belayd \\(process $daemon\\)" background
+stop_daemon TERM
+sed -i "s,^socket = .*,socket = $dir/nowhere/deep/socket," "$dir/background.conf"
+check "so does one that cannot start" gives 5 'nowhere/deep.* Make it' background
+check "and that it did not" gives 5 '^belayd: could not start' background
 done_testing
