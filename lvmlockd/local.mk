@@ -3,12 +3,11 @@
 # All of belay-lvmlockd but its main(), so that tests can link what they name of it.
 noinst_LIBRARIES += lvmlockd/liblvmlockd.a
 lvmlockd_liblvmlockd_a_SOURCES = \
-	lvmlockd/locks.h \
-	lvmlockd/lvmlockd.h \
-	lvmlockd/message.h \
-	lvmlockd/server.h \
-	lvmlockd/state.h \
-	lvmlockd/message.c
+	lvmlockd/adoption.c lvmlockd/life.c lvmlockd/life.h lvmlockd/locks.c lvmlockd/locks.h \
+	lvmlockd/lvmlockd.h lvmlockd/message.c lvmlockd/message.h \
+	lvmlockd/request.c lvmlockd/request.h lvmlockd/request_admin.c lvmlockd/request_lock.c \
+	lvmlockd/request_lv.c lvmlockd/request_vg.c lvmlockd/server.c lvmlockd/server.h \
+	lvmlockd/state.c lvmlockd/state.h lvmlockd/volume.h
 lvmlockd_liblvmlockd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS) $(DEVMAPPER_CFLAGS) $(COROSYNC_CFLAGS)
 
 lvmlockd_liblvmlockd_a_SOURCES += \
@@ -20,13 +19,13 @@ lvmlockd_liblvmlockd_a_SOURCES += \
 lvmlockd_liblvmlockd_a_SOURCES += \
 	lvmlockd/agent.c lvmlockd/agent.h lvmlockd/agent_private.h lvmlockd/agent_run.c \
 	lvmlockd/ask.c lvmlockd/ask.h lvmlockd/explain.c lvmlockd/explain.h \
-	lvmlockd/group.c lvmlockd/group.h lvmlockd/lock_child.c lvmlockd/lock_child.h \
+	lvmlockd/group.c lvmlockd/group.h \
 	lvmlockd/lv.c lvmlockd/lv.h lvmlockd/lvs.c lvmlockd/lvs.h \
 	lvmlockd/verify.c lvmlockd/verify.h
 
 LVMLOCKD_LIBS = lvmlockd/liblvmlockd.a lib/libbelay.la $(PORTS_LIBS) $(JSONC_LIBS) $(DEVMAPPER_LIBS)
 
 sbin_PROGRAMS += lvmlockd/belay-lvmlockd
-lvmlockd_belay_lvmlockd_SOURCES = lvmlockd/main.c
+lvmlockd_belay_lvmlockd_SOURCES = lvmlockd/main.c daemon/notify.c daemon/notify.h
 lvmlockd_belay_lvmlockd_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 lvmlockd_belay_lvmlockd_LDADD = $(LVMLOCKD_LIBS)

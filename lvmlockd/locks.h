@@ -16,15 +16,15 @@ struct lock;
 struct locks;
 
 enum lock_mode {
-	LOCK_UN,
-	LOCK_SH,
-	LOCK_EX,
-	LOCK_MODE_COUNT,
+	MODE_UN,
+	MODE_SH,
+	MODE_EX,
+	MODE_COUNT,
 };
 
 /* "un", "sh", "ex", as lvm says it. */
 const char *lock_mode_name(enum lock_mode mode);
-/* And back; LOCK_MODE_COUNT: it is none of them. @text may be NULL. */
+/* And back; MODE_COUNT: it is none of them. @text may be NULL. */
 enum lock_mode lock_mode_find(const char *text);
 
 enum lock_owner {
@@ -56,6 +56,8 @@ bool locks_connected(const struct locks *locks);
 /* Of the cluster, by belayd; 0 and "" before the first connection. */
 uint32_t locks_node(const struct locks *locks);
 const char *locks_cluster(const struct locks *locks);
+/* belayd runs without corosync. */
+bool locks_standalone(const struct locks *locks);
 /* The connection, for belay_command() and what else answers at once; NULL: there is none. */
 struct belay *locks_belay(struct locks *locks);
 
@@ -79,7 +81,8 @@ typedef void (*lock_done)(void *context, int result);
 
 /*
  * Lock, or convert what is held; wait_ms 0: only try; LOCK_FOREVER. One at a time for each
- * struct lock (asserted). @done follows, if this returns 0. -ENOTCONN; -ENOMEM and others of belay_open_name().
+ * struct lock (asserted). @done follows, if this returns 0. -ENOTCONN; -EBUSY: it is being taken again, see
+ * on_regained; -ENOMEM and others of belay_open_name().
  */
 #define LOCK_FOREVER UINT32_MAX
 int lock_take(struct lock *lock, enum lock_mode mode, uint32_t wait_ms, lock_done done, void *context);

@@ -37,10 +37,12 @@ enum lvmlockd_phase {
 struct lvmlockd {
 	qb_loop_t *loop;
 	struct config config;
-	bool standalone;		/* no corosync: this node alone */
+	bool standalone;		/* belayd runs without corosync: this node alone */
 	enum lvmlockd_phase phase;
 	/* What vg_lock_args must be: "1.0.0:CLUSTER.belay"; "" until belayd has told the cluster's name. */
 	char marker[STATE_ARGS_MAX + 1];
+	unsigned waited;		/* attempts to connect that had to wait for others to end */
+	uint64_t last_ticket;		/* of volume_lock() */
 	struct state *state;
 	struct locks *locks;
 	struct server *server;
@@ -52,5 +54,16 @@ struct lvmlockd {
 	struct agent *agent;
 	struct lv *lv;
 };
+
+/* life.c, for the others. */
+/* May an LV be locked: has every node said which ones it has active? */
+bool lvmlockd_may_lock(const struct lvmlockd *lvmlockd);
+/* The persistent lock of an LV was taken, changed or released. */
+void lvmlockd_note_lock(struct lvmlockd *lvmlockd, const struct volume *volume);
+/* Tell the other nodes that a VG was removed, or its metadata written. */
+void lvmlockd_notify_removed(struct lvmlockd *lvmlockd, const struct vg *vg);
+void lvmlockd_notify_version(struct lvmlockd *lvmlockd, const struct vg *vg);
+/* End, from the loop. */
+void lvmlockd_stop(struct lvmlockd *lvmlockd);
 
 #endif

@@ -13,8 +13,12 @@
 #include "lvmlockd/message.h"
 
 struct connection;
+struct hold;
 struct lvmlockd;
+struct request_type;
 struct server;
+
+TAILQ_HEAD(hold_list, hold);
 
 /*
  * Claim the pid file and open the socket, as configured. 0, or a negative errno, logged;
@@ -24,12 +28,15 @@ int server_open(struct lvmlockd *lvmlockd, struct server **ret_server);
 /* Ends all connections (their closers are called). NULL is allowed. */
 void server_close(struct server *server);
 
+/* All connections, in order of their numbers: NULL first, and behind the last one. */
+struct connection *server_next(const struct server *server, const struct connection *connection);
+
 /*
- * Send a message, ended by message_end(). @last: the request is answered, the next one
+ * Send @size bytes, of a whole message. @last: the request is answered, the next one
  * may be read. False: the connection is broken, and the message certainly not
- * received; the closer follows from the loop.
+ * received; it is closed from the loop.
  */
-bool connection_send(struct connection *connection, const struct message_out *out, bool last);
+bool connection_send(struct connection *connection, const char *text, size_t size, bool last);
 
 /*
  * Whoever has not answered yet is told when the connection ends, once, and must not touch
@@ -37,7 +44,20 @@ bool connection_send(struct connection *connection, const struct message_out *ou
  */
 void connection_on_close(struct connection *connection, void (*closer)(void *context), void *context);
 
-/* The process at the other end, as the kernel says. */
+struct lvmlockd *connection_lvmlockd(const struct connection *connection);
+/* The request that is not answered yet. */
+const struct message *connection_message(const struct connection *connection);
+const struct request_type *connection_request(const struct connection *connection);
+void connection_set_request(struct connection *connection, const struct request_type *type);
+bool connection_waits(const struct connection *connection);
+
+/* The process at the other end, as the kernel says; its command, as it says ("" before its first request). */
 pid_t connection_pid(const struct connection *connection);
+const char *connection_command(const struct connection *connection);
+/* Never used again while belay-lvmlockd runs. */
+uint32_t connection_number(const struct connection *connection);
+
+/* Its transient locks of VGs and the global lock; request_lock.c's. */
+struct hold_list *connection_holds(struct connection *connection);
 
 #endif

@@ -6,7 +6,7 @@
  *
  *	belay-volumes 1
  *	vg UUID NAME ARGS
- *	lv VG-UUID UUID MODE SINCE NAME
+ *	lv VG-NAME VG-UUID UUID MODE SINCE NAME
  *
  * UUIDs are as lvm writes them, with hyphens; "-" stands for what is not known. SINCE is in
  * seconds since 1970. MODE is that of the persistent lock.
@@ -31,7 +31,7 @@ struct volume {
 	struct vg *vg;
 	char uuid[STATE_UUID_MAX + 1];
 	char name[STATE_NAME_MAX + 1];	/* as it was when it was locked; "" if never told */
-	enum lock_mode mode;		/* of the persistent lock; LOCK_UN: there is none */
+	enum lock_mode mode;		/* of the persistent lock; MODE_UN: there is none */
 	int64_t since;			/* ... and when it was taken, seconds since 1970 */
 	bool lost;			/* it has the mode, but belayd refused to take it again */
 	struct lock *lock;		/* LV:uuid, the node's; as strong as @mode and all transient ones */
@@ -60,8 +60,9 @@ void state_free(struct state *state);
 
 /*
  * Read the file into the empty state; @locks: where locks are opened, none is taken yet
- * (lv.mode says what the former one had). 0, also if there is no file; -EBADMSG: it is not such a file, or
- * another version's, and nothing was read; other negative errnos of open(2) and read(2).
+ * (volume.mode says what the former one had). 0, also if there is no file; -EBADMSG: it is
+ * not such a file, or of another version; other negative errnos of open(2) and read(2).
+ * After a failure the state is empty.
  */
 int state_load(struct state *state, struct locks *locks);
 /* Write the file. 0, or a negative errno with the former file in place. */
