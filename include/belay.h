@@ -139,7 +139,11 @@ int belay_lock_timed(struct belay_handle *handle, enum belay_lock_mode mode,
 		     uint64_t start, uint64_t length, unsigned int timeout_ms,
 		     uint64_t *ret_token);
 
-/* Release. Returns at once; never fails for what is not locked. -EIO as above. */
+/*
+ * Release. Returns at once; never fails for what is not locked. -EIO as above, if belayd
+ * has said so by then (under a cork: if that was read by then): 0 is no answer of belayd, and whoever
+ * must know that he held the lock until here checks the token where he writes.
+ */
 int belay_unlock(struct belay_handle *handle, uint64_t start, uint64_t length);
 
 /*

@@ -151,6 +151,12 @@ static __attribute__((noinline)) int unlock_by_telling(struct belay_handle *hand
 	int r;
 
 	enter(belay);
+	/* Perhaps belayd has said that the locks are lost. Nobody else might read that before the unlock
+	 * is taken for a sign that they were held until here. A cork is there to save calls. */
+	if (!belay->corked) {
+		call_poll(belay);
+		call_signal(belay);
+	}
 	r = loan_yield(belay, handle->resource, &range);
 	if (r == 0)
 		r = send_later(belay, &m);

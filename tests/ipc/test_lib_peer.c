@@ -303,6 +303,34 @@ static void say_lost(struct peer *peer)
 	PUT(peer, { .type = CLIENT_LOST });
 }
 
+static void grant_and_lose(struct peer *peer)
+{
+	struct client_message m;
+
+	peer_get(peer, &m);
+	PUT(peer, RESULT_OF(m, .token = 99));
+	PUT(peer, { .type = CLIENT_LOST });
+}
+
+/* belayd says so while nobody reads, and leaves the connection open. */
+static void test_lost_unread(void)
+{
+	struct peer peer;
+	struct script script = { &peer, grant_and_lose };
+	struct belay_handle *handle = NULL;
+	struct belay *belay;
+	pthread_t thread;
+
+	peer_open(&peer);
+	belay = with_handle(&peer, BELAY_OWNER_HANDLE, &handle);
+	thread = play(&script);
+	ok_int(belay_lock(handle, BELAY_EXCLUSIVE, 10, 20, NULL), 0, "a lock that is lost soon");
+	pthread_join(thread, NULL);
+	ok_int(belay_unlock(handle, 10, 20), -EIO, "its unlock says so");
+	drop(&peer, belay, handle);
+	peer_close(&peer);
+}
+
 static void answer_wrongly(struct peer *peer)
 {
 	struct client_message m;
@@ -596,6 +624,7 @@ int main(void)
 	test_order();
 	test_command();
 	test_lost("LOST", say_lost);
+	test_lost_unread();
 	test_lost("unknown number", answer_wrongly);
 	test_lost("wrong answer", answer_otherwise);
 	test_lost("garbage", answer_garbage);
