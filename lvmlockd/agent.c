@@ -212,7 +212,8 @@ void agent_request(struct agent *agent, uint32_t node, uint64_t id, const struct
 	case ASK_DEACTIVATE:
 	case ASK_REFRESH:
 	case ASK_STATUS:
-		if (request->vg[0] != '\0' && (request->verb != ASK_ACTIVATE || request->mode != ASK_UN))
+		if ((request->vg[0] != '\0' || request->verb == ASK_STATUS) &&
+		    (request->verb != ASK_ACTIVATE || request->mode != ASK_UN))
 			begin(agent, node, id, request);
 		else
 			refuse(agent, node, id, -EINVAL, "the request makes no sense there");

@@ -3,8 +3,8 @@
  * What this node does to its logical volumes because a belay-lvmlockd, this
  * one or another, asks: it runs lvm, then looks into device-mapper, and
  * answers for each LV. It takes no lock itself: lvm asks this node's
- * belay-lvmlockd for them, as ever; and so does, before it, a child of ours if the request may
- * wait for LV locks.
+ * belay-lvmlockd for them, as ever; but for a request that may wait for LV
+ * locks, which gets them first, in the queue.
  */
 #ifndef BELAY_LVMLOCKD_AGENT_H
 #define BELAY_LVMLOCKD_AGENT_H
@@ -18,16 +18,32 @@ struct dm_port;
 struct lvm_group;
 struct worker;
 
-struct agent_setup {
-	struct lvm_group *group;		/* where answers go */
-	struct worker *worker;
-	const struct dm_port *dm;
-	const char *lvm_path;
-	const char *socket;			/* of this belay-lvmlockd */
-	uint32_t command_timeout_ms;		/* one run of lvm; 100 ms more for each LV */
+/* What the agent needs of the locks of this node. */
+struct agent_locks {
 	/* This node's lock on the LV, and since when it has it (Unix time; 0: not known). */
 	enum ask_mode (*held)(void *context, const char *uuid, uint64_t *ret_since_s);
+	/*
+	 * Lock the LV for this node, waiting in the queue for timeout_ms at most. 0: done()
+	 * follows, from the loop, with 0, -EAGAIN (held elsewhere all that time), or another negative
+	 * errno, and whether the lock is new. *ret_ticket names it until then.
+	 */
+	int (*lock)(void *context, const char *vg, const char *lv, const char *uuid, enum ask_mode mode,
+		    uint32_t timeout_ms, void (*done)(void *done_context, int result, bool is_new),
+		    void *done_context, uint64_t *ret_ticket);
+	/* done() does not follow any more, and what comes of it is undone. */
+	void (*withdraw)(void *context, uint64_t ticket);
+	/* Release what lock() got as new. */
+	void (*unlock)(void *context, const char *uuid);
 	void *context;
+};
+
+struct agent_setup {
+	struct lvm_group *group;		/* where answers go; NULL: there is none yet */
+	struct worker *worker;
+	const struct dm_port *dm;
+	struct agent_locks locks;
+	const char *lvm_path;
+	uint32_t command_timeout_ms;		/* one run of lvm; 100 ms more for each LV */
 };
 
 /* 0, -ENOMEM. The setup is copied, but for what it points to. */

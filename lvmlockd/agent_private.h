@@ -14,8 +14,7 @@
 struct target {
 	bool chosen;		/* lvm is run for it */
 	bool was_active, changed;
-	enum ask_mode had;	/* the node's lock before */
-	uint32_t asked;		/* its place, from 1, among the locks that were waited for */
+	bool new_lock;		/* it was waited for, and this request got it */
 	char refused[ASK_TEXT_MAX + 1];	/* why lvm is not run for it; "": it is */
 };
 
@@ -25,7 +24,6 @@ enum job_step {
 	JOB_WAITING,	/* for LV locks */
 	JOB_RUNNING,	/* lvm */
 	JOB_AFTER,	/* device-mapper tells what has become of it */
-	JOB_RELEASING,	/* locks are given back that were waited for in vain */
 };
 
 struct job {
@@ -43,12 +41,11 @@ struct job {
 	struct worker_job *worker_job;
 	char *output;			/* of lvm; NULL: it has not run */
 	bool lvm_failed;
-	bool waited;			/* for locks */
-	uint32_t done, total, failures;
+	size_t at;			/* WAITING: for the lock of this target */
+	uint64_t ticket;
+	uint32_t done, total, refused, failures;
 	uint64_t told_ms;		/* when progress was told */
 	struct record *record;		/* UNDO: what is taken back */
-	int32_t result;			/* the last answer's */
-	char text[ASK_TEXT_MAX + 1];
 };
 TAILQ_HEAD(jobs, job);
 

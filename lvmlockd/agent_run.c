@@ -8,7 +8,7 @@
 
 #include "lvmlockd/agent_private.h"
 #include "lvmlockd/explain.h"
-#include "lvmlockd/lock_child.h"
+#include "lvmlockd/request.h"
 #include "lvmlockd/verify.h"
 
 #define LVS_OUTPUT_MAX (16u * 1024 * 1024)
@@ -24,9 +24,9 @@ static bool wants_inactive(const struct job *job)
 
 static enum ask_mode held(const struct job *job, size_t i, uint64_t *ret_since_s)
 {
-	const struct agent_setup *setup = &job->agent->setup;
+	const struct agent_locks *locks = &job->agent->setup.locks;
 
-	return setup->held(setup->context, job->lvs.lv[i].lock_uuid, ret_since_s);
+	return locks->held(locks->context, job->lvs.lv[i].lock_uuid, ret_since_s);
 }
 
 static uint32_t task_ms(const struct job *job)
@@ -85,91 +85,27 @@ static int start(struct job *job, const char *const *argv, size_t output_max, wo
 
 static void finish(struct job *job)
 {
-	if (job->failures > 0 && job->total == 1)
+	if (job->failures == 0)
+		job_end(job, 0, "%s", "");
+	else if (job->total + job->refused == 1)
 		job_end(job, -EIO, "it could not be done");
-	else if (job->failures > 0)
-		job_end(job, -EIO, "%u of %u LVs failed", job->failures, job->total);
 	else
-		job_end(job, job->result, "%s", job->text);
+		job_end(job, -EIO, "%u of %u LVs failed", job->failures, job->total + job->refused);
 }
 
-/* ---- RELEASING ---- */
-
-static void on_released(void *context, const struct worker_result *result)
+/*
+ * Locks that were waited for in vain are given back: never that of an LV which is, or may
+ * be, active.
+ */
+static void release(struct job *job, const struct dm_devices *devices)
 {
-	struct job *job = context;
-
-	job->worker_job = NULL;
-	if (!ended_well(result) && job->failures == 0 && job->result == 0) {
-		job->result = -EIO;
-		(void)snprintf(job->text, sizeof(job->text), "locks that were waited for could not be given back");
-	}
-	finish(job);
-}
-
-/* Never one that is, or may be, active. */
-static bool waited_in_vain(const struct job *job, size_t i, const struct dm_devices *devices)
-{
-	const struct target *target = &job->target[i];
+	const struct agent_locks *locks = &job->agent->setup.locks;
 	bool tried = job->output != NULL;
-	uint64_t since;
 
-	return target->chosen && target->had == ASK_UN && !target->was_active && held(job, i, &since) != ASK_UN &&
-	       (!tried || (devices && !dm_is_active(devices, job->lvs.lv[i].uuid)));
-}
-
-static int run_locks(struct job *job, struct lock_child *ask, uint32_t wait_ms, worker_done done)
-{
-	struct worker_task task = {
-		.function = lock_child_run, .argument = ask,
-		.argument_size = sizeof(*ask) + ask->count * sizeof(ask->lv[0]),
-		.deadline_ms = wait_ms + task_ms(job), .overdue = WORKER_END,
-		/* "65535 -2147483648" */
-		.output_max = 4096 + ask->count * 20,
-		.done = done, .context = job,
-	};
-
-	ask->wait_ms = wait_ms;
-	(void)snprintf(task.what, sizeof(task.what), "LV locks of %s", job->request.vg);
-	(void)snprintf(ask->socket, sizeof(ask->socket), "%s", job->agent->setup.socket);
-	(void)snprintf(ask->vg, sizeof(ask->vg), "%s", job->request.vg);
-	return worker_start(job->agent->setup.worker, &task, &job->worker_job);
-}
-
-static void add_lock(struct lock_child *ask, const struct lvs_lv *lv)
-{
-	struct lock_child_lv *to = &ask->lv[ask->count++];
-
-	(void)snprintf(to->name, sizeof(to->name), "%s", lv->name);
-	(void)snprintf(to->uuid, sizeof(to->uuid), "%s", lv->lock_uuid);
-}
-
-static struct lock_child *new_locks(const struct job *job, enum ask_mode mode)
-{
-	struct lock_child *ask = calloc(1, sizeof(*ask) + job->lvs.count * sizeof(ask->lv[0]));
-
-	if (ask)
-		ask->mode = mode;
-	return ask;
-}
-
-/* What was waited for, but is not active now. */
-static void step_release(struct job *job, const struct dm_devices *devices)
-{
-	struct lock_child *ask = job->waited ? new_locks(job, ASK_UN) : NULL;
-	int r = 0;
-
-	job->step = JOB_RELEASING;
-	for (size_t i = 0; ask && i < job->lvs.count; i++)
-		if (waited_in_vain(job, i, devices))
-			add_lock(ask, &job->lvs.lv[i]);
-	if (ask && ask->count > 0)
-		r = run_locks(job, ask, 0, on_released);
-	else
-		finish(job);
-	free(ask);
-	if (r < 0)
-		job_end(job, r, "locks that were waited for could not be given back: %s", strerror(-r));
+	for (size_t i = 0; i < job->lvs.count; i++)
+		if (job->target[i].new_lock && !job->target[i].was_active &&
+		    (!tried || (devices && !dm_is_active(devices, job->lvs.lv[i].uuid))))
+			locks->unlock(locks->context, job->lvs.lv[i].lock_uuid);
 }
 
 /* ---- AFTER ---- */
@@ -179,7 +115,7 @@ static void answer_lv(struct job *job, size_t i, int dm_error, const struct dm_d
 	struct target *target = &job->target[i];
 	struct ask_answer a = { .kind = ASK_LV };
 	struct verify_case c = {
-		.verb = job->request.verb, .mode = job->request.mode, .vg = job->request.vg,
+		.verb = job->request.verb, .mode = job->request.mode,
 		.lv = &job->lvs.lv[i], .was_active = target->was_active,
 		.devices = devices, .dm_error = dm_error,
 		.lvm_failed = job->lvm_failed, .output = job->output,
@@ -206,9 +142,11 @@ static void on_after(void *data, int result, const struct dm_devices *devices)
 	for (size_t i = 0; i < job->lvs.count; i++)
 		if (job->target[i].chosen || job->target[i].refused[0] != '\0')
 			answer_lv(job, i, result, devices);
+	release(job, devices);
 	if (job->request.verb == ASK_ACTIVATE && !job->gone && job_record(job) < 0)
-		(void)snprintf(job->text, sizeof(job->text), "there was no memory to remember what was activated");
-	step_release(job, devices);
+		job_end(job, -ENOMEM, "there is no memory to remember what was activated");
+	else
+		finish(job);
 }
 
 static void step_after(struct job *job)
@@ -302,73 +240,84 @@ static void refuse_lock(struct job *job, size_t i, int result)
 
 	target->chosen = false;
 	job->total--;
+	job->refused++;
 	switch (result) {
 	case -EAGAIN:
 		(void)snprintf(target->refused, sizeof(target->refused), "another node had it locked for all of "
-			       "the %u s; belay lv status says which", job->request.wait_ms / 1000);
+			       "the %.3g s; belay lv status says which", job->request.wait_ms / 1000.0);
 		break;
-	case -210:	/* lvmlockd's ENOLS */
+	case LD_ENOLS:
 		(void)snprintf(target->refused, sizeof(target->refused),
 			       "the VG is not started on this node: vgchange --lock-start %s", job->request.vg);
 		break;
+	case LD_ESTARTING:
+		(void)snprintf(target->refused, sizeof(target->refused),
+			       "a node has not said yet what it has active; try again");
+		break;
+	case LD_EMANAGER:
+		(void)snprintf(target->refused, sizeof(target->refused), "belayd does not run on this node");
+		break;
 	default:
-		(void)snprintf(target->refused, sizeof(target->refused), "its lock was refused, error %d", result);
+		(void)snprintf(target->refused, sizeof(target->refused), "its lock was refused, error %d; "
+			       "that node's log says more", result);
 	}
 }
 
-static void on_waited(void *context, const struct worker_result *result)
+static void await_next(struct job *job);
+
+static void on_locked(void *context, int result, bool is_new)
 {
 	struct job *job = context;
-	uint32_t index;
-	size_t at = 0;
-	int refused;
 
-	job->worker_job = NULL;
-	if (!ended_well(result)) {
-		job->result = -EIO;
-		(void)snprintf(job->text, sizeof(job->text), "this node's belay-lvmlockd could not be asked for locks");
-		step_release(job, NULL);
-		return;
+	job->ticket = 0;
+	if (result < 0)
+		refuse_lock(job, job->at, result);
+	else
+		job->target[job->at].new_lock = is_new;
+	job->at++;
+	await_next(job);
+}
+
+/* One after the other, in the order of their names: so two of these cannot wait for each other. */
+static void await_next(struct job *job)
+{
+	const struct agent_locks *locks = &job->agent->setup.locks;
+	uint64_t end_ms = job->began_ms + job->request.wait_ms, now;
+	int r;
+
+	for (; job->at < job->lvs.count; job->at++) {
+		const struct lvs_lv *lv = &job->lvs.lv[job->at];
+
+		if (!job->target[job->at].chosen)
+			continue;
+		now = agent_now_ms();
+		r = locks->lock(locks->context, job->request.vg, lv->name, lv->lock_uuid, job->request.mode,
+				now < end_ms ? (uint32_t)(end_ms - now) : 0, on_locked, job, &job->ticket);
+		if (r == 0)
+			return;
+		refuse_lock(job, job->at, r);
 	}
-	while (lock_child_next(result->output, &at, &index, &refused))
-		for (size_t i = 0; i < job->lvs.count; i++)
-			if (job->target[i].chosen && job->target[i].asked == index + 1)
-				refuse_lock(job, i, refused);
 	step_run(job);
 }
 
 static void step_wait(struct job *job)
 {
-	struct lock_child *ask;
-	int r = -ENOMEM;
-
-	if (job->request.verb != ASK_ACTIVATE || job->request.wait_ms == 0 || job->total == 0) {
+	if (job->request.verb != ASK_ACTIVATE || job->request.wait_ms == 0) {
 		step_run(job);
 		return;
 	}
 	job->step = JOB_WAITING;
-	job->waited = true;
-	ask = new_locks(job, job->request.mode);
-	for (size_t i = 0; ask && i < job->lvs.count; i++)
-		if (job->target[i].chosen) {
-			add_lock(ask, &job->lvs.lv[i]);
-			job->target[i].asked = ask->count;
-		}
-	if (ask)
-		r = run_locks(job, ask, job->request.wait_ms, on_waited);
-	free(ask);
-	if (r < 0)
-		job_end(job, r, "LV locks cannot be waited for: %s", strerror(-r));
+	await_next(job);
 }
 
 void job_withdraw(struct job *job)
 {
-	if (job->worker_job)
-		worker_cancel(job->worker_job);
-	job->worker_job = NULL;
-	job->result = -EINTR;
-	(void)snprintf(job->text, sizeof(job->text), "withdrawn while it waited for locks");
-	step_release(job, NULL);
+	const struct agent_locks *locks = &job->agent->setup.locks;
+
+	if (job->ticket != 0)
+		locks->withdraw(locks->context, job->ticket);
+	release(job, NULL);
+	job_end(job, -EINTR, "withdrawn while it waited for locks");
 }
 
 /* ---- BEFORE ---- */
@@ -394,6 +343,7 @@ static void choose(struct job *job, size_t i)
 		if (why) {
 			(void)snprintf(target->refused, sizeof(target->refused),
 				       "%s. One node at a time can have it active: --exclusive", why);
+			job->refused++;
 			return;
 		}
 		if (lv->skip && job->request.lv[0] == '\0')
@@ -401,10 +351,14 @@ static void choose(struct job *job, size_t i)
 		if (lv->skip) {
 			(void)snprintf(target->refused, sizeof(target->refused), "it has LVM's flag that "
 				       "activation is to skip it, as thin snapshots have: lvchange -ay -K");
+			job->refused++;
 			return;
 		}
 	}
 	if (job->record && !is_recorded(job->record, lv->name))
+		return;
+	/* Of all VGs those are meant that belay has to do with. */
+	if (job->request.vg[0] == '\0' && !lv->shared_vg)
 		return;
 	target->chosen = true;
 	job->total++;
@@ -418,8 +372,7 @@ static void on_before(void *data, int result, const struct dm_devices *devices)
 	if (result < 0)
 		devices = NULL;
 	for (size_t i = 0; i < job->lvs.count; i++) {
-		job->target[i].had = held(job, i, &since);
-		job->target[i].was_active = verify_is_active(devices, &job->lvs.lv[i], job->target[i].had);
+		job->target[i].was_active = verify_is_active(devices, &job->lvs.lv[i], held(job, i, &since));
 		choose(job, i);
 	}
 	if (job->request.verb == ASK_STATUS)

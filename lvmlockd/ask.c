@@ -79,6 +79,7 @@ static void put_text(struct writer *w, const char *text)
 
 static void put_lv(struct writer *w, const struct ask_lv *lv)
 {
+	put_text(w, lv->vg);
 	put_text(w, lv->name);
 	put_text(w, lv->uuid);
 	put_u8(w, (uint8_t)lv->outcome);
@@ -221,6 +222,7 @@ static uint8_t get_enum(struct reader *r, uint8_t first, uint8_t count)
 
 static void get_lv(struct reader *r, struct ask_lv *lv)
 {
+	get_name(r, false, lv->vg);
 	get_name(r, false, lv->name);
 	get_uuid(r, lv->uuid);
 	lv->outcome = get_enum(r, ASK_VERIFIED, ASK_OUTCOME_COUNT);

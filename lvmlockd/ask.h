@@ -66,7 +66,7 @@ struct ask_request {
 	uint32_t wait_ms;		/* ACTIVATE: how long it may wait for LV locks; 0: not at all */
 	uint32_t deadline_ms;		/* all in all */
 	uint64_t about;			/* UNDO, KEEP */
-	char vg[ASK_NAME_MAX + 1];
+	char vg[ASK_NAME_MAX + 1];	/* STATUS: "": all that are shared */
 	char lv[ASK_NAME_MAX + 1];	/* "": all of the VG */
 };
 
@@ -91,6 +91,7 @@ enum ask_dm {
 
 /* One LV on one node. */
 struct ask_lv {
+	char vg[ASK_NAME_MAX + 1];
 	char name[ASK_NAME_MAX + 1];
 	char uuid[ASK_UUID_MAX + 1];	/* "": not known */
 	enum ask_outcome outcome;

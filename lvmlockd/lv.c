@@ -123,6 +123,7 @@ static void tell_lv(struct lv_run *run, uint32_t node, const struct ask_lv *lv)
 
 	begin(&out, "lv");
 	put_node(run, &out, node);
+	message_put_text(&out, "vg", lv->vg);
 	message_put_text(&out, "lv", lv->name);
 	message_put_text(&out, "uuid", lv->uuid);
 	message_put_text(&out, "outcome", ask_outcome_name(lv->outcome));
@@ -436,8 +437,12 @@ static int get_command(struct lv_run *run, const struct message *message, const 
 		*ret_why = "there is no such command here: belay and belay-lvmlockd may be of different versions";
 		return -EINVAL;
 	}
-	r = get_name(message, "lv", request->lv);
-	if (get_name(message, "vg", request->vg) < 0 || (r < 0 && r != -ENOENT)) {
+	r = get_name(message, "vg", request->vg);
+	if (r == -ENOENT && request->verb == ASK_STATUS)
+		r = 0;
+	else if (r == 0)
+		r = get_name(message, "lv", request->lv);
+	if (r < 0 && !(r == -ENOENT && request->vg[0] != '\0')) {
 		*ret_why = "that is no name that LVM gives";
 		return -EINVAL;
 	}

@@ -37,7 +37,7 @@ void lv_regroup(struct lv *lv, struct lvm_group *group);
  *
  *	request = "belay_lv"
  *	verb = "activate" | "deactivate" | "refresh" | "status"
- *	vg = "NAME"
+ *	vg = "NAME"			status: may be absent, all that are shared
  *	lv = "NAME"			absent: all of the VG
  *	nodes = "1,n2"			ids or names; "*": all in the group; absent: this one
  *	mode = "ex" | "sh"		activate; absent: exclusively on one node, shared on several
@@ -49,7 +49,7 @@ void lv_regroup(struct lv *lv, struct lvm_group *group);
  *	kind = "asked"		node, name: one of those that are asked
  *	kind = "absent"		node, name: one of the cluster that is not in the group, of "*"
  *	kind = "progress"	node, name, done, total
- *	kind = "lv"		node, name, lv, uuid, outcome, changed, lock, since, dm, open,
+ *	kind = "lv"		node, name, vg, lv, uuid, outcome, changed, lock, since, dm, open,
  *				size, lvm_size, targets, reason
  *	kind = "node"		node, name, op_result, text: that node is done
  *	kind = "undone"		node, name, op_result, text: what it did was taken back, or could not be

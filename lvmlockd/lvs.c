@@ -23,9 +23,10 @@ void lvs_argv(const char *lvm_path, const char *vg, const char *lv, bool no_lock
 	if (no_lock)
 		ret_argv[n++] = "--nolocking";
 	ret_argv[n++] = "-o";
-	ret_argv[n++] = "vg_uuid,vg_lock_type,lv_name,lv_uuid,lv_size,lv_layout,lv_role,"
+	ret_argv[n++] = "vg_name,vg_uuid,vg_lock_type,lv_name,lv_uuid,lv_size,lv_layout,lv_role,"
 			"pool_lv_uuid,origin_uuid,lv_skip_activation";
-	ret_argv[n++] = target;
+	if (vg[0] != '\0')
+		ret_argv[n++] = target;
 	ret_argv[n] = NULL;
 }
 
@@ -63,7 +64,8 @@ static int get_lv(struct json_object *row, struct lvs_lv *lv)
 
 	if (!json_object_is_type(row, json_type_object))
 		return -EBADMSG;
-	if (get_text(row, "lv_name", lv->name, sizeof(lv->name)) < 0 ||
+	if (get_text(row, "vg_name", lv->vg, sizeof(lv->vg)) < 0 || !ask_is_name(lv->vg) ||
+	    get_text(row, "lv_name", lv->name, sizeof(lv->name)) < 0 ||
 	    get_text(row, "lv_uuid", lv->uuid, sizeof(lv->uuid)) < 0 ||
 	    get_text(row, "vg_uuid", lv->vg_uuid, sizeof(lv->vg_uuid)) < 0 ||
 	    get_text(row, "lv_layout", lv->layout, sizeof(lv->layout)) < 0 ||
@@ -83,7 +85,10 @@ static int get_lv(struct json_object *row, struct lvs_lv *lv)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct lvs_lv *)a)->name, ((const struct lvs_lv *)b)->name);
+	const struct lvs_lv *x = a, *y = b;
+	int vg = strcmp(x->vg, y->vg);
+
+	return vg != 0 ? vg : strcmp(x->name, y->name);
 }
 
 static int get_rows(struct json_object *rows, struct lvs *ret_lvs)

@@ -14,6 +14,7 @@
 #define LVS_ARGV_MAX 16u
 
 struct lvs_lv {
+	char vg[ASK_NAME_MAX + 1];
 	char name[ASK_NAME_MAX + 1];
 	char uuid[ASK_UUID_MAX + 1];
 	char vg_uuid[ASK_UUID_MAX + 1];
@@ -32,7 +33,7 @@ struct lvs {
 };
 
 /*
- * The command's arguments, NULL at the end, for all of a VG (lv "") or one LV. @target: where
+ * The command's arguments, NULL at the end, for all (vg "") or a VG (lv "") or one LV. @target: where
  * "VG/LV" is put. no_lock: without the VG's lock, which somebody else has, or need not have.
  */
 #define LVS_TARGET_MAX (2 * ASK_NAME_MAX + 2)

@@ -48,7 +48,7 @@ static void fail(struct ask_lv *lv, const char *format, ...)
 static void fail_explained(const struct verify_case *c, struct ask_lv *lv)
 {
 	const struct explain_case e = {
-		.verb = c->verb, .mode = c->mode, .vg = c->vg, .lv = c->lv->name,
+		.verb = c->verb, .mode = c->mode, .vg = c->lv->vg, .lv = c->lv->name,
 		.layout = c->lv->layout, .role = c->lv->role, .output = c->output ? c->output : "",
 	};
 
@@ -180,6 +180,7 @@ void verify_lv(const struct verify_case *c, struct ask_lv *ret_lv)
 	struct ask_lv lv = { .outcome = ASK_VERIFIED, .lock = c->lock, .since_s = c->since_s };
 	bool is_active = verify_is_active(c->devices, c->lv, c->lock);
 
+	(void)snprintf(lv.vg, sizeof(lv.vg), "%s", c->lv->vg);
 	(void)snprintf(lv.name, sizeof(lv.name), "%s", c->lv->name);
 	(void)snprintf(lv.uuid, sizeof(lv.uuid), "%s", c->lv->uuid);
 	lv.lvm_size_bytes = c->lv->size_bytes;

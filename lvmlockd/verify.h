@@ -13,7 +13,6 @@
 struct verify_case {
 	enum ask_verb verb;			/* ACTIVATE, DEACTIVATE, REFRESH, STATUS, UNDO */
 	enum ask_mode mode;			/* ACTIVATE */
-	const char *vg;
 	const struct lvs_lv *lv;
 	bool was_active;			/* before; without device-mapper: was locked */
 	enum ask_mode lock;			/* the node's lock now */
