@@ -68,7 +68,10 @@ struct adopt_port {
 
 /* 0, and port->done follows; or -ENOMEM, or what port->dm->list returned. */
 int adopt_start(const struct adopt_port *port, struct adopt **ret_adopt);
-/* Also in the middle: nothing is called any more, but answers that come late must not come. NULL is allowed. */
+/*
+ * Also in the middle, but not from a callback: nothing is called any more. What the port's marked, lock and announce
+ * have under way must not answer any more either. NULL is allowed.
+ */
 void adopt_free(struct adopt *adopt);
 
 struct adopt_count {

@@ -160,8 +160,9 @@ struct dm_port {
 	/* Kill who is at it: a suspension that is under way is taken back by the kernel. done follows, with 0 if it was
 	 * done before. Only for what has answered -EINPROGRESS. */
 	void (*interrupt)(void *context, void *ticket);
-	/* done is not called any more; what is under way goes on. */
+	/* done is not called any more; what is under way goes on. unlist: the list that was asked for with that data. */
 	void (*forget)(void *context, void *ticket);
+	void (*unlist)(void *context, void *data);
 	void *context;
 };
 

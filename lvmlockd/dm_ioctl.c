@@ -427,10 +427,28 @@ static int load_error(const struct dm_device *device, const struct argument *a, 
 	return swap_table(device, table);
 }
 
+/* Was an attempt of ours to load the error target broken off? Then it must not become live one day. */
+static void clear_ours(const struct dm_device *device)
+{
+	struct dm_task *task = device->inactive ? task_for(DM_DEVICE_TABLE, device->uuid) : NULL;
+	struct dm_device loaded = { .uuid = "" };
+	bool ours;
+
+	if (!task)
+		return;
+	ours = dm_task_query_inactive_table(task) && run(task) == 0 && take_table(task, false, &loaded) == 0 &&
+	       strcmp(loaded.targets, "error") == 0;
+	dm_task_destroy(task);
+	if (ours)
+		(void)change(DM_DEVICE_CLEAR, device->uuid);
+}
+
 static int restore(const struct dm_device *device, const struct argument *a)
 {
-	if (!dm_is_error(device))
+	if (!dm_is_error(device)) {
+		clear_ours(device);
 		return -EALREADY;
+	}
 	if (device->suspended)
 		return -EBUSY;
 	if (!dm_is_stateless(a->texts))

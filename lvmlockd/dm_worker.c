@@ -155,6 +155,18 @@ static void forget(void *context, void *ticket)
 	free_call(call);
 }
 
+static void unlist(void *context, void *data)
+{
+	struct dm *dm = context;
+	struct call *call;
+
+	LIST_FOREACH(call, &dm->calls, link)
+		if (call->listed && call->data == data)
+			break;
+	if (call)
+		forget(dm, call);
+}
+
 /* ---- the interface ---- */
 
 int dm_open(struct worker *worker, uint32_t deadline_ms, struct dm **ret_dm)
@@ -168,7 +180,7 @@ int dm_open(struct worker *worker, uint32_t deadline_ms, struct dm **ret_dm)
 	LIST_INIT(&dm->calls);
 	dm->deadline_ms = deadline_ms;
 	dm->port = (struct dm_port){
-		.list = list, .act = act, .interrupt = interrupt, .forget = forget, .context = dm,
+		.list = list, .act = act, .interrupt = interrupt, .forget = forget, .unlist = unlist, .context = dm,
 	};
 	*ret_dm = dm;
 	return 0;

@@ -12,7 +12,10 @@ lvmlockd_liblvmlockd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS) $(DEVM
 
 lvmlockd_liblvmlockd_a_SOURCES += \
 	lvmlockd/adopt.h lvmlockd/dm.h lvmlockd/policy.h lvmlockd/quorum.h lvmlockd/worker.h \
+	lvmlockd/adopt.c \
 	lvmlockd/dm.c lvmlockd/dm_ioctl.c lvmlockd/dm_ioctl.h lvmlockd/dm_text.c lvmlockd/dm_worker.c \
+	lvmlockd/policy.c lvmlockd/policy_apply.c lvmlockd/policy_private.h lvmlockd/policy_text.c \
+	lvmlockd/policy_undo.c lvmlockd/quorum.c \
 	lvmlockd/worker.c lvmlockd/worker_child.c lvmlockd/worker_child.h
 
 # One command for all nodes.
