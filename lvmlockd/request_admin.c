@@ -63,7 +63,7 @@ static void put_vg(const struct lvmlockd *lvmlockd, const struct vg *vg, FILE *t
 {
 	const struct volume *volume;
 
-	fprintf(to, "info=ls ls_name=lvm_%s vg_name=%s vg_uuid=%s vg_args=%s lm_type=dlm host_id=0 "
+	fprintf(to, "info=ls ls_name=lvm_%s vg_name=%s vg_uuid=%s vg_sysid=none vg_args=%s lm_type=dlm host_id=0 "
 		"create_fail=0 create_done=%d thread_work=0 thread_stop=0 thread_done=0 kill_vg=%d drop_vg=0 "
 		"sanlock_gl_enabled=0\n", vg->name, vg->name, vg->uuid[0] != '\0' ? vg->uuid : "none",
 		vg->args, !vg->starting, vg->killed);
@@ -89,7 +89,8 @@ static void put_info(const struct lvmlockd *lvmlockd, FILE *to)
 	while ((c = server_next(lvmlockd->server, c)) && shown++ < CLIENTS_SHOWN)
 		fprintf(to, "info=client pid=%d fd=0 pi=0 id=%" PRIu32 " name=%s\n", (int)connection_pid(c),
 			connection_number(c), connection_command(c)[0] != '\0' ? connection_command(c) : "none");
-	fprintf(to, "info=ls ls_name=lvm_global vg_name=none vg_uuid=none vg_args=%s lm_type=dlm host_id=0\n",
+	fprintf(to, "info=ls ls_name=lvm_global vg_name=none vg_uuid=none vg_sysid=none vg_args=%s "
+		"lm_type=dlm host_id=0\n",
 		lvmlockd->marker[0] != '\0' ? lvmlockd->marker : "none");
 	put_holds(lvmlockd, NULL, 0, to);
 	TAILQ_FOREACH(vg, state_vgs(lvmlockd->state), link)

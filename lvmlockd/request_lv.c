@@ -347,6 +347,8 @@ static void on_request_done(void *context, int result, bool is_new)
 	bool persistent = request_has_opt(message, "persistent");
 	const char *uuid = request_text(message, "lv_uuid", "");
 
+	if (result == 0 && persistent && strcmp(request_text(message, "mode", ""), "un") == 0)
+		connection_set_unlocked(c, uuid);
 	if (!request_lock_result(c, result, result == -EEXIST ? "SH_EXISTS" : NULL) && result == 0 &&
 	    is_new && persistent)
 		volume_unlock(connection_lvmlockd(c), uuid);
@@ -442,7 +444,7 @@ void request_init_lv(struct lvmlockd *lvmlockd, struct connection *connection, c
 		(void)request_answer(connection, &answer);
 }
 
-/* The LV is removed, and was unlocked before; if not, then now. */
+/* The LV is removed; lvremove has unlocked it just before, and an LV without locks is not kept here. */
 void request_free_lv(struct lvmlockd *lvmlockd, struct connection *connection, const struct message *message)
 {
 	struct task model = {
@@ -457,7 +459,7 @@ void request_free_lv(struct lvmlockd *lvmlockd, struct connection *connection, c
 		return;
 	volume = state_volume(lvmlockd->state, uuid);
 	if (!volume) {
-		(void)request_result(connection, -ENOENT);
+		(void)request_result(connection, strcmp(connection_unlocked(connection), uuid) == 0 ? 0 : -ENOENT);
 	} else if (!add_task(volume, &model)) {
 		(void)request_result(connection, -ENOMEM);
 	} else {

@@ -37,6 +37,7 @@ struct connection {
 	void (*closer)(void *context);
 	void *closer_context;
 	struct hold_list holds;
+	char unlocked[STATE_UUID_MAX + 1];
 	size_t in_size;
 	char *out;			/* what is not sent yet */
 	size_t out_size;
@@ -482,4 +483,14 @@ uint32_t connection_number(const struct connection *c)
 struct hold_list *connection_holds(struct connection *c)
 {
 	return &c->holds;
+}
+
+const char *connection_unlocked(const struct connection *c)
+{
+	return c->unlocked;
+}
+
+void connection_set_unlocked(struct connection *c, const char *uuid)
+{
+	(void)snprintf(c->unlocked, sizeof(c->unlocked), "%s", uuid);
 }

@@ -57,6 +57,10 @@ const char *connection_command(const struct connection *connection);
 /* Never used again while belay-lvmlockd runs. */
 uint32_t connection_number(const struct connection *connection);
 
+/* The LV whose persistent lock it released last: its uuid, or "". */
+const char *connection_unlocked(const struct connection *connection);
+void connection_set_unlocked(struct connection *connection, const char *uuid);
+
 /* Its transient locks of VGs and the global lock; request_lock.c's. */
 struct hold_list *connection_holds(struct connection *connection);
 
