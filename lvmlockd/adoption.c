@@ -31,5 +31,5 @@ void adoption_begin(struct lvmlockd *d)
 				(void)lock_take(volume->lock, volume->mode, 0, on_vol, volume);
 	}
 	(void)locks_forget_rest(d->locks);
-	d->phase = LVMLOCKD_SERVING;
+	life_serve(d);
 }

@@ -9,8 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lvmlockd/agent.h"
+#include "lvmlockd/command.h"
+#include "lvmlockd/group.h"
 #include "lvmlockd/request.h"
 #include "lvmlockd/volume.h"
+#include "lvmlockd/worker.h"
 
 /* How often it is told who keeps belayd from being connected to, in attempts of a second each. */
 #define TELL_EACH 10u
@@ -30,6 +34,20 @@ static void make_marker(struct lvmlockd *d, const char *cluster)
 	(void)snprintf(d->marker, sizeof(d->marker), "1.0.0:%.64s.belay", name);
 }
 
+static void say(struct lvmlockd *d)
+{
+	const struct ask_member self = { .adopted = d->phase == LVMLOCKD_SERVING };
+
+	if (d->command)
+		command_say(d->command, &self);
+}
+
+void life_serve(struct lvmlockd *d)
+{
+	d->phase = LVMLOCKD_SERVING;
+	say(d);
+}
+
 static void on_connected(void *context, const char *cluster, uint32_t node)
 {
 	struct lvmlockd *d = context;
@@ -39,6 +57,10 @@ static void on_connected(void *context, const char *cluster, uint32_t node)
 	d->phase = LVMLOCKD_ADOPTING;
 	qb_log(LOG_NOTICE, "belayd is there: node %u of cluster %s; lock_args of its VGs are %s", node, cluster,
 	       d->marker);
+	/* Only now this node's id is known. */
+	if (!d->command && command_open(d, dm_port(d->dm), &d->command) < 0)
+		qb_log(LOG_ERR, "out of memory: commands for several nodes cannot be run");
+	say(d);
 }
 
 static void on_regained(void *context)
@@ -54,6 +76,7 @@ static void on_lost(void *context)
 	qb_log(LOG_ERR, "the connection to belayd is lost: nothing can be locked until it is back");
 	adoption_stop(d);
 	hold_lost(d);
+	say(d);
 }
 
 static void on_refused(void *context, struct lock *lock, int result)
@@ -106,25 +129,26 @@ static bool may_connect(void *context)
 
 bool lvmlockd_may_lock(const struct lvmlockd *d)
 {
-	return d->phase == LVMLOCKD_SERVING;
+	return d->phase == LVMLOCKD_SERVING && d->group && lvm_group_all_adopted(d->group);
 }
 
 void lvmlockd_note_lock(struct lvmlockd *d, const struct volume *volume)
 {
-	(void)d;
-	(void)volume;
+	if (d->agent)
+		agent_note_lock(d->agent, volume->vg->name, volume->mode == MODE_UN ? ASK_UN : ASK_SH);
 }
 
 void lvmlockd_notify_removed(struct lvmlockd *d, const struct vg *vg)
 {
-	(void)d;
-	(void)vg;
+	if (d->group && lvm_group_notify(d->group, ASK_VG_REMOVED, vg->name, vg->uuid, 0) < 0)
+		qb_log(LOG_ERR, "the other nodes are not told that VG %s is removed", vg->name);
 }
 
 void lvmlockd_notify_version(struct lvmlockd *d, const struct vg *vg)
 {
-	(void)d;
-	(void)vg;
+	/* The next one says all that this one says. */
+	if (d->group)
+		(void)lvm_group_notify(d->group, ASK_VG_VERSION, vg->name, vg->uuid, vg->version);
 }
 
 void lvmlockd_stop(struct lvmlockd *d)
@@ -191,6 +215,11 @@ int life_begin(struct lvmlockd *d)
 	if (!d->loop || qb_loop_signal_add(d->loop, QB_LOOP_HIGH, SIGTERM, d, on_signal, &term) < 0 ||
 	    qb_loop_signal_add(d->loop, QB_LOOP_HIGH, SIGINT, d, on_signal, &interrupt) < 0)
 		goto fail;
+	r = worker_new(d->loop, &d->worker);
+	if (r == 0)
+		r = dm_open(d->worker, d->config.lvm_command_timeout_s * 1000, &d->dm);
+	if (r < 0)
+		goto fail;
 	r = locks_new(d->loop, d->config.socket, &handlers, &d->locks);
 	if (r < 0)
 		goto fail;
@@ -213,6 +242,7 @@ fail:
 void life_end(struct lvmlockd *d)
 {
 	server_close(d->server);
+	command_close(d->command);
 	if (d->locks)
 		adoption_stop(d);
 	if (d->state) {
@@ -220,6 +250,8 @@ void life_end(struct lvmlockd *d)
 		state_free(d->state);
 	}
 	locks_free(d->locks);
+	worker_free(d->worker);
+	dm_close(d->dm);
 	if (d->loop)
 		qb_loop_destroy(d->loop);
 }

@@ -16,5 +16,7 @@ void life_end(struct lvmlockd *lvmlockd);
  */
 void adoption_begin(struct lvmlockd *lvmlockd);
 void adoption_stop(struct lvmlockd *lvmlockd);
+/* Adoption has ended: phase LVMLOCKD_SERVING, and the other nodes are told. */
+void life_serve(struct lvmlockd *lvmlockd);
 
 #endif

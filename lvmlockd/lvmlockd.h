@@ -23,6 +23,8 @@
 
 struct adopt;
 struct agent;
+struct command;
+struct dm;
 struct lv;
 struct lvm_group;
 struct policy;
@@ -48,8 +50,10 @@ struct lvmlockd {
 	struct server *server;
 	/* NULL until they are there, and in tests that do without. */
 	struct worker *worker;
+	struct dm *dm;
 	struct policy *policy;
 	struct adopt *adopt;
+	struct command *command;	/* opens the next three */
 	struct lvm_group *group;
 	struct agent *agent;
 	struct lv *lv;

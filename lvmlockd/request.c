@@ -7,6 +7,8 @@
 #include <qb/qblog.h>
 #include <string.h>
 
+#include "lvmlockd/command.h"
+
 static void request_hello(struct lvmlockd *lvmlockd, struct connection *connection,
 			  const struct message *message)
 {
@@ -70,6 +72,8 @@ static const struct request_type types[] = {
 	{ "query_lock_gl",	23, request_query_lock_gl },
 	{ "query_lock_vg",	23, request_query_lock_vg },
 	{ "query_lock_lv",	23, request_query_lock_lv },
+	{ "refresh_lv",		24, request_refresh_lv },
+	{ "belay_lv",		0,  request_belay_lv },
 };
 /* clang-format on */
 
