@@ -243,6 +243,9 @@ int file_enter(int fd, struct description **ret_description)
 	mode = place_mode();
 	if (mode != PLACE_BELAY)
 		return 0;
+	/* A vfork()ed child of one that has not begun anew: what is here is of no process that lives. */
+	if (preload.life && !link_is_alive())
+		return place_has(fd) == 0 ? 0 : -ENOLCK;
 	flags = (int)syscall(SYS_fcntl, fd, F_GETFL, 0);
 	/* What it says to a descriptor that is none, or may not be used, is said by the kernel. */
 	if (flags < 0 || flags & O_PATH)

@@ -7,12 +7,16 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/preload/preload.h"
 #include "lib/share.h"
 
 struct preload preload = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* linux/kcmp.h is not everywhere. */
+#define KCMP_VM_TYPE 1
 
 /* Values of the byte that fork() clears. */
 enum {
@@ -43,20 +47,27 @@ void link_live(void)
 }
 
 /*
- * This is a child. POSIX locks are not inherited; those of open files stay the
- * parent's, through whose connection they were taken. Where another thread of the
- * parent left things half done nobody looks.
+ * By vfork() or posix_spawn(): the memory is its parent's, who was forked and has not come
+ * by here yet. To begin anew is that one's own affair.
+ *
+ * The C library has the number of a thread from when it, or fork(), made it; the clock of a thread
+ * is that number as the kernel writes it. Who forked by the system call itself has an old one, too,
+ * but memory of his own.
  */
-void link_reborn(void)
+static bool is_guest(void)
 {
-	int child = LIFE_CHILD;
+	clockid_t clock;
+
+	if (pthread_getcpuclockid(pthread_self(), &clock) != 0 || ~(clock >> 3) == gettid())
+		return false;
+	return syscall(SYS_kcmp, getpid(), getppid(), KCMP_VM_TYPE, 0, 0) <= 0;
+}
+
+/* The parent's locks stay the parent's. Where another thread of it left things half done nobody looks. */
+static void begin_anew(void)
+{
 	struct link *parent;
 
-	if (!atomic_compare_exchange_strong(preload.life, &child, LIFE_BEGINS)) {
-		while (atomic_load(preload.life) != LIFE_SELF)
-			sched_yield();
-		return;
-	}
 	alloc_abandon();
 	pthread_mutex_init(&preload.mutex, NULL);
 	table_clear();
@@ -67,7 +78,28 @@ void link_reborn(void)
 	if (parent)
 		belay_disconnect(parent->belay);	/* closes what is open, and says nothing */
 	preload.pid = getpid();
-	atomic_store(preload.life, LIFE_SELF);
+}
+
+/*
+ * This is a child. POSIX locks are not inherited; those of open files stay the
+ * parent's, through whose connection they were taken. A handler that came between
+ * would wait for what it interrupted.
+ */
+void link_reborn(void)
+{
+	int child = LIFE_CHILD;
+	struct calm calm;
+
+	if (is_guest())
+		return;
+	calm_begin(&calm);
+	if (atomic_compare_exchange_strong(preload.life, &child, LIFE_BEGINS)) {
+		begin_anew();
+		atomic_store(preload.life, LIFE_SELF);
+	}
+	while (atomic_load(preload.life) != LIFE_SELF)
+		sched_yield();
+	calm_end(&calm);
 }
 
 bool link_is_self(void)

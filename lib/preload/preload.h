@@ -249,7 +249,7 @@ int link_lost(struct link *link);
 /* Mutex held. A file less. */
 void link_put(struct link *link);
 /* True in the process whose state this is, not in a vfork()ed child. Sees to it that
- * a fork()ed child begins anew. */
+ * a fork()ed child begins anew, unless that one's vfork()ed child asks. */
 bool link_is_self(void);
 /* The same, cheaper: a vfork()ed child counts as its parent. */
 static inline void link_renew(void);

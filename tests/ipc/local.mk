@@ -63,5 +63,7 @@ TESTS += tests/ipc/shim.sh
 EXTRA_DIST += tests/ipc/shim.sh tests/ipc/shim_common.sh
 TESTS += tests/ipc/shim_early.sh
 EXTRA_DIST += tests/ipc/shim_early.sh
+TESTS += tests/ipc/shim_odd.sh
+EXTRA_DIST += tests/ipc/shim_odd.sh
 TESTS += tests/ipc/shim_programs.sh
 EXTRA_DIST += tests/ipc/shim_programs.sh tests/ipc/shim_work.sh
