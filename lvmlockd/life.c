@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/notify.h"
 #include "lvmlockd/agent.h"
 #include "lvmlockd/command.h"
 #include "lvmlockd/group.h"
@@ -45,6 +46,7 @@ static void say(struct lvmlockd *d)
 void life_serve(struct lvmlockd *d)
 {
 	d->phase = LVMLOCKD_SERVING;
+	notify("STATUS=serving");
 	say(d);
 }
 
@@ -74,6 +76,7 @@ static void on_lost(void *context)
 
 	d->phase = LVMLOCKD_CONNECTING;
 	qb_log(LOG_ERR, "the connection to belayd is lost: nothing can be locked until it is back");
+	notify("STATUS=waiting for belayd");
 	adoption_stop(d);
 	hold_lost(d);
 	say(d);
@@ -232,6 +235,8 @@ int life_begin(struct lvmlockd *d)
 		return r;
 	r = prepare_volumes(d);
 	if (r == 0)
+		r = lock_open(d->locks, "adopted", LOCK_NODE, NULL, &d->adopted);
+	if (r == 0)
 		return 0;
 
 fail:
@@ -249,6 +254,7 @@ void life_end(struct lvmlockd *d)
 		volume_done_all(d);
 		state_free(d->state);
 	}
+	lock_close(d->adopted);
 	locks_free(d->locks);
 	worker_free(d->worker);
 	dm_close(d->dm);

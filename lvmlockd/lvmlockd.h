@@ -21,7 +21,7 @@
 #include "lvmlockd/server.h"
 #include "lvmlockd/state.h"
 
-struct adopt;
+struct adoption;
 struct agent;
 struct command;
 struct dm;
@@ -47,12 +47,14 @@ struct lvmlockd {
 	uint64_t last_ticket;		/* of volume_lock() */
 	struct state *state;
 	struct locks *locks;
+	struct lock *adopted;		/* this node has locked again what it has active */
+	bool has_adopted;
 	struct server *server;
 	/* NULL until they are there, and in tests that do without. */
 	struct worker *worker;
 	struct dm *dm;
 	struct policy *policy;
-	struct adopt *adopt;
+	struct adoption *adoption;	/* NULL: none is under way */
 	struct command *command;	/* opens the next three */
 	struct lvm_group *group;
 	struct agent *agent;

@@ -199,7 +199,7 @@ static int run(struct lvmlockd *lvmlockd, int ready_fd)
 	if (status == STATUS_OK) {
 		qb_log(LOG_NOTICE, "belay-lvmlockd %s serves lvm at %s", PACKAGE_VERSION,
 		       lvmlockd->config.lvm_socket);
-		notify("READY=1\nSTATUS=serving");
+		notify("READY=1\nSTATUS=waiting for belayd");
 		qb_loop_run(lvmlockd->loop);
 		notify("STOPPING=1");
 	}

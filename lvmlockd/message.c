@@ -68,7 +68,7 @@ static int read_word(struct reader *r, char **ret_word, char *ret_next)
 
 	while (r->at < r->end && is_word(*r->at))
 		r->at++;
-	if (r->at == word)
+	if (r->at == word || (r->at < r->end && *r->at == '\0'))
 		return -EBADMSG;
 	*ret_word = word;
 	*ret_next = r->at < r->end ? *r->at : '\0';

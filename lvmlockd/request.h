@@ -68,6 +68,8 @@ void request_rename_vg_before(struct lvmlockd *, struct connection *, const stru
 void request_vg_update(struct lvmlockd *, struct connection *, const struct message *);
 void request_kill_vg(struct lvmlockd *, struct connection *, const struct message *);
 void request_drop_vg(struct lvmlockd *, struct connection *, const struct message *);
+/* Do a VG's lock_args carry our marker? */
+bool vg_args_are_ours(const struct lvmlockd *lvmlockd, const char *args);
 /* The group says that a node has removed the VG, or written version @version of it. */
 void vg_note_removed(struct lvmlockd *lvmlockd, const char *name, const char *uuid);
 void vg_note_version(struct lvmlockd *lvmlockd, const char *name, const char *uuid, uint32_t version);

@@ -522,6 +522,11 @@ again:
 	}
 }
 
+void volume_go_on(struct lvmlockd *lvmlockd)
+{
+	on_run_job(lvmlockd);
+}
+
 int volume_lock(struct lvmlockd *lvmlockd, const char *vg_name, const char *lv, const char *uuid,
 		enum lock_mode mode, uint32_t wait_ms, volume_done done, void *context, uint64_t *ret_ticket)
 {

@@ -104,7 +104,7 @@ static void on_started(void *context, int result)
 }
 
 /* "1.MINOR.PATCH:CLUSTER.belay": only what is behind the colon is ours, as the first number is the format. */
-static bool is_ours(const struct lvmlockd *lvmlockd, const char *args)
+bool vg_args_are_ours(const struct lvmlockd *lvmlockd, const char *args)
 {
 	const char *cluster = strchr(args, ':'), *own = strchr(lvmlockd->marker, ':');
 
@@ -167,7 +167,7 @@ void request_start_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 		r = LD_EMANAGER;
 	else if (strlen(args) > STATE_ARGS_MAX || strlen(uuid) > STATE_UUID_MAX)
 		r = -EINVAL;
-	else if (!is_ours(lvmlockd, args))
+	else if (!vg_args_are_ours(lvmlockd, args))
 		r = LD_EARGS;
 	else if (vg && vg->starting)
 		r = LD_ESTARTING;

@@ -23,6 +23,8 @@ void volume_unlock(struct lvmlockd *lvmlockd, const char *uuid);
 /* For adoption: a volume of the state file gets what this file keeps of it; then its lock is
  * taken as @volume->mode says. prepare: 0 or -ENOMEM. */
 int volume_prepare(struct lvmlockd *lvmlockd, struct volume *volume);
+/* Locks that were under way for others than requests are answered: requests go on. */
+void volume_go_on(struct lvmlockd *lvmlockd);
 /* Everything ends: nobody is answered any more. */
 void volume_done_all(struct lvmlockd *lvmlockd);
 

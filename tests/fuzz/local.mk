@@ -7,6 +7,7 @@ fuzz_targets = \
 	tests/fuzz/fuzz_config \
 	tests/fuzz/fuzz_group \
 	tests/fuzz/fuzz_hint \
+	tests/fuzz/fuzz_lvm \
 	tests/fuzz/fuzz_snapshot
 
 # libFuzzer brings a main() of its own, and a run that lasts.
@@ -35,6 +36,9 @@ tests_fuzz_fuzz_group_LDFLAGS = $(AM_LDFLAGS_FUZZ)
 tests_fuzz_fuzz_hint_SOURCES = tests/fuzz/fuzz_hint.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_hint_LDADD = $(wire_test_libs)
 tests_fuzz_fuzz_hint_LDFLAGS = $(AM_LDFLAGS_FUZZ)
+tests_fuzz_fuzz_lvm_SOURCES = tests/fuzz/fuzz_lvm.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_lvm_LDADD = lvmlockd/liblvmlockd.a
+tests_fuzz_fuzz_lvm_LDFLAGS = $(AM_LDFLAGS_FUZZ)
 tests_fuzz_fuzz_snapshot_SOURCES = tests/fuzz/fuzz_snapshot.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_snapshot_LDADD = $(wire_test_libs)
 tests_fuzz_fuzz_snapshot_LDFLAGS = $(AM_LDFLAGS_FUZZ)
