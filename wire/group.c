@@ -311,7 +311,7 @@ static bool frame_valid(const struct belay_frame *f)
 
 int wire_frame_begin(struct wire_writer *w, void *buf, size_t size, const struct belay_frame *frame)
 {
-	struct writer c = message_begin(buf, size, WIRE_FRAME);
+	struct writer c = wire_message_begin(buf, size, WIRE_FRAME);
 
 	assert(frame_valid(frame));
 	put_varint(&c, frame->node);

@@ -12,7 +12,7 @@ static bool head_valid(const struct wire_hints *head)
 
 int wire_hints_begin(struct wire_writer *w, void *buf, size_t size, const struct wire_hints *head)
 {
-	struct writer c = message_begin(buf, size, WIRE_HINTS);
+	struct writer c = wire_message_begin(buf, size, WIRE_HINTS);
 
 	assert(head_valid(head));
 	put_varint(&c, head->node);

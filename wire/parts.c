@@ -25,7 +25,7 @@ int wire_message_type(const void *buf, size_t size, enum wire_message *ret_type)
 	return 0;
 }
 
-struct writer message_begin(void *buf, size_t size, enum wire_message type)
+struct writer wire_message_begin(void *buf, size_t size, enum wire_message type)
 {
 	struct writer c = {
 		.at = buf,

@@ -13,7 +13,7 @@
  * A message is begun, its head follows, and what the cursor holds by then is
  * a message of its own; each part that is put behind it lets it grow.
  */
-struct writer message_begin(void *buf, size_t size, enum wire_message type);
+struct writer wire_message_begin(void *buf, size_t size, enum wire_message type);
 int message_begun(struct wire_writer *ret_w, const struct writer *c, void *buf, uint32_t node);
 void message_grow(struct wire_writer *w, const struct writer *c);
 

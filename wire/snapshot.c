@@ -260,7 +260,7 @@ static bool snapshot_valid(const struct wire_snapshot *head)
 int wire_snapshot_begin(struct wire_writer *w, void *buf, size_t size,
 			const struct wire_snapshot *head)
 {
-	struct writer c = message_begin(buf, size, WIRE_SNAPSHOT);
+	struct writer c = wire_message_begin(buf, size, WIRE_SNAPSHOT);
 
 	assert(snapshot_valid(head));
 	put_varint(&c, head->node);
