@@ -8,7 +8,7 @@
 #include "tools/tool.h"
 
 static const struct subcommand *const commands[] = {
-	&command_status, &command_locks, &command_lock, &command_run, &command_bench,
+	&command_status, &command_locks, &command_lock, &command_lv, &command_run, &command_bench,
 	&command_fence_ack, &command_dump, &command_replay,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

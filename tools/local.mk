@@ -21,6 +21,13 @@ tools_belay_SOURCES = \
 	tools/lock_options.c \
 	tools/locks.c \
 	tools/locks.h \
+	tools/lv.c \
+	tools/lv.h \
+	tools/lv_ask.c \
+	tools/lv_holders.c \
+	tools/lv_options.c \
+	tools/lv_show.c \
+	tools/lv_status.c \
 	tools/parse.c \
 	tools/replay.c \
 	tools/run.c \
@@ -31,5 +38,5 @@ tools_belay_SOURCES = \
 	tools/tool.h
 tools_belay_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(COROSYNC_CFLAGS) -pthread
 tools_belay_LDADD = lib/libbelay.la daemon/libbelayjournal.a core/libbelaycore.a wire/libbelaywire.a \
-	daemon/libports.a $(INIH_LIBS) $(JSONC_LIBS) \
+	lvmlockd/liblvmlockd.a daemon/libports.a $(INIH_LIBS) $(JSONC_LIBS) \
 	$(COROSYNC_LIBS)

@@ -36,7 +36,7 @@ struct subcommand {
 };
 
 extern const struct subcommand command_bench, command_dump, command_fence_ack, command_lock,
-	command_locks, command_replay, command_run, command_status;
+	command_locks, command_lv, command_replay, command_run, command_status;
 
 /* The whole help of the subcommand, to stdout. */
 int tool_help(const struct tool *tool);
