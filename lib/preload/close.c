@@ -4,6 +4,7 @@
  * a look into the table. Locks go before the descriptor does: behind it there may
  * be another file at once.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 
 /* The C library's own. They flush what is buffered, which nobody else can. */
 static struct {
-	void *_Atomic fclose, *_Atomic freopen, *_Atomic freopen64;
+	void *_Atomic fclose, *_Atomic freopen, *_Atomic freopen64, *_Atomic closedir;
 } next;
 
 void close_begin(void)
@@ -28,6 +29,7 @@ void close_begin(void)
 	(void)next_find(&next.fclose, "fclose");
 	(void)next_find(&next.freopen, "freopen");
 	(void)next_find(&next.freopen64, "freopen64");
+	(void)next_find(&next.closedir, "closedir");
 }
 
 /* What libbelay's own close() is within this library. The connection may end while the mutex is held. */
@@ -188,7 +190,7 @@ INTERPOSED void closefrom(int first)
 	errno = error;
 }
 
-/* ---- streams ---- */
+/* ---- streams, and directories ---- */
 
 /* What is buffered is written under the lock that protects it. */
 static void stream_closing(FILE *stream)
@@ -229,4 +231,19 @@ INTERPOSED FILE *freopen(const char *path, const char *mode, FILE *stream)
 INTERPOSED FILE *freopen64(const char *path, const char *mode, FILE *stream)
 {
 	return reopen(next_find(&next.freopen64, "freopen64"), path, mode, stream);
+}
+
+/* Programs lock directories, too; and what its number is next must not be taken for one. */
+INTERPOSED int closedir(DIR *dir)
+{
+	int (*own)(DIR *);
+	void *at = next_find(&next.closedir, "closedir");
+	/* The C library takes NULL for an error, though its header has it that there is none. */
+	DIR *volatile given = dir;
+	int fd = given ? dirfd(dir) : -1;
+
+	memcpy(&own, &at, sizeof(at));
+	if (fd >= 0 && file_concerns(fd))
+		file_closing(fd);
+	return own(dir);
 }

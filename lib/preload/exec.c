@@ -40,6 +40,7 @@ __attribute__((constructor)) static void begin(void)
 {
 	exec_begin();
 	close_begin();
+	syscall_begin();
 }
 
 static void tell(void)

@@ -17,11 +17,14 @@ lib_libbelay_preload_la_SOURCES = \
 	lib/preload/place.c \
 	lib/preload/preload.h \
 	lib/preload/say.c \
+	lib/preload/syscall.c \
 	lib/preload/table.c \
 	lib/preload/wait.c \
 	$(lib_libbelay_la_SOURCES)
-# What libbelay closes are no descriptors of the program: its calls must not come to ours.
-lib_libbelay_preload_la_CFLAGS = $(AM_CFLAGS) -pthread -fvisibility=hidden -Dclose=preload_close
+# What libbelay closes are no descriptors of the program: its calls must not come to ours, nor must
+# those by which this library itself reaches the kernel.
+lib_libbelay_preload_la_CFLAGS = $(AM_CFLAGS) -pthread -fvisibility=hidden -Dclose=preload_close \
+	-Dsyscall=preload_syscall
 lib_libbelay_preload_la_LDFLAGS = $(HARDEN_DSO) -pthread -module -avoid-version -no-undefined \
 	-Wl,--version-script=$(top_srcdir)/lib/preload/libbelay-preload.map
 lib_libbelay_preload_la_DEPENDENCIES = lib/preload/libbelay-preload.map

@@ -7,6 +7,7 @@
  * program sees.
  *
  *	fcntl.c flock.c close.c exec.c	the calls that it stands before
+ *	syscall.c	the same by another name
  *	table.c		descriptors: whose file it is, is looked up at the first lock
  *	file.c		files and open file descriptions, and their handles
  *	link.c		the connection; fork; the loss of belayd
@@ -334,7 +335,7 @@ int wait_unlock(struct belay_handle *handle, uint64_t start, uint64_t end);
 /* A lock command on a descriptor, whoever's it is. Returns as fcntl(2). */
 int fcntl_lock(int fd, int cmd, struct flock *l);
 
-/* ---- exec.c, close.c ---- */
+/* ---- exec.c, close.c, syscall.c ---- */
 
 /*
  * The C library's own function of that name, with *place to remember it. Constructors of
@@ -344,6 +345,7 @@ int fcntl_lock(int fd, int cmd, struct flock *l);
 void *next_find(void *_Atomic *place, const char *name);
 void exec_begin(void);
 void close_begin(void);
+void syscall_begin(void);
 
 /* ---- say.c ---- */
 

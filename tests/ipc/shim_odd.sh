@@ -155,6 +155,65 @@ program_source() {
 		MUST(!is_free(other, 0));
 	}
 
+	/* The number of a descriptor that nobody saw closed must not stand for what it was. */
+	static void reuse(int was, int end)
+	{
+		int fd = fresh(path);
+
+		MUST(end == 0 && fd == was);
+		MUST(lock(fd, F_WRLCK) == 0 && flock(fd, LOCK_EX) == 0);
+		MUST(!is_free(path, 0) && !is_free(path, 1));
+		close(fd);
+		MUST(is_free(path, 0) && is_free(path, 1));
+	}
+
+	static void directory(void)
+	{
+		DIR *dir = opendir("/");
+		int fd = dirfd(dir);
+
+		MUST(flock(fd, LOCK_SH) == 0);
+		reuse(fd, closedir(dir));
+	}
+
+	/* As libuv closes. */
+	static void by_number(void)
+	{
+		struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 7, .l_len = 1 };
+		int fd = fresh(other), null, copy;
+
+		MUST(syscall(SYS_flock, fd, LOCK_EX) == 0 && !is_free(other, 1));
+		reuse(fd, (int)syscall(SYS_close, fd));
+		MUST(is_free(other, 1));
+		null = open("/dev/null", O_RDONLY);
+		MUST(flock(null, LOCK_SH) == 0);
+		reuse(null, (int)syscall(SYS_close_range, null, null, 0));
+
+		fd = fresh(other);
+		MUST(syscall(SYS_fcntl, fd, F_SETLK, &l) == 0);
+		copy = (int)syscall(SYS_dup, fd);
+		MUST(flock(copy, LOCK_EX) == 0 && syscall(SYS_close, fd) == 0 && !is_free(other, 1));
+		MUST(syscall(SYS_dup3, 2, copy, 0) == copy && is_free(other, 1));
+		close(copy);
+	}
+
+	static void others(void)
+	{
+		/* What is not for us, with as many arguments as there can be, and errors. */
+		char in[8], out[8] = "through";
+		int fds[2];
+
+		MUST(syscall(SYS_pipe2, fds, O_CLOEXEC) == 0);
+		MUST(syscall(SYS_write, fds[1], out, 8) == 8 && syscall(SYS_read, fds[0], in, 8) == 8);
+		MUST(memcmp(in, out, 8) == 0 && syscall(SYS_getpid) == getpid());
+		MUST(syscall(SYS_mmap, NULL, 4096, 3, 34, -1, 0) != -1);
+		errno = 0;
+		MUST(syscall(SYS_close, 999) == -1 && errno == EBADF);
+		MUST(syscall(SYS_read, 999, in, 8) == -1 && errno == EBADF);
+		MUST(syscall(SYS_fcntl, fds[0], F_GETOWN) == 0 && syscall(SYS_fcntl, 999, F_GETFD) == -1);
+		MUST(closedir(NULL) == -1 && errno == EINVAL);
+	}
+
 	static const struct {
 		const char *name;
 		void (*run)(void);
@@ -162,6 +221,9 @@ program_source() {
 		{ "a child whose first act is vfork()", child_executes },
 		{ "or posix_spawn()", child_spawns },
 		{ "a child made without the C library", raw_fork },
+		{ "a directory is locked, and closed as one", directory },
+		{ "system calls by their numbers", by_number },
+		{ "system calls that are no matter of locks", others },
 	};
 
 	int main(int argc, char **argv)
@@ -183,7 +245,7 @@ program_source() {
 
 # $CC may be several words.
 # shellcheck disable=SC2086
-program_source | ${CC:-cc} -O1 -x c -o "$dir/odd" - || bail_out "no compiler, or no program"
+program_source | ${CC:-cc} -O1 -Wno-nonnull -x c -o "$dir/odd" - || bail_out "no compiler, or no program"
 check "belayd starts" start_daemon || bail_out "no belayd"
 touch "$dir/files/a" "$dir/files/b" "$dir/elsewhere/a" "$dir/elsewhere/b"
 while read -r odd; do
