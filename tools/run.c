@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "daemon/config.h"
@@ -234,6 +235,18 @@ static bool is_static(int fd, const unsigned char *head)
 	return elf.e_phnum > 0;
 }
 
+/* By its file, for whoever runs it here. Of root's capabilities none are gained. */
+static bool gains_rights(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	return ((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+	       ((st.st_mode & S_ISGID) && st.st_gid != getegid()) ||
+	       (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0);
+}
+
 /* The interpreter that a script's first line names, to be freed; or NULL. */
 static char *interpreter(const char *line)
 {
@@ -249,17 +262,16 @@ static int check_file(const struct tool *tool, const char *file, char **ret_next
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), status = TOOL_OK;
 	char head[256] = "";
-	struct stat st;
 	ssize_t size;
 
 	*ret_next = NULL;
 	if (fd < 0)
 		return TOOL_OK;
 	size = pread(fd, head, sizeof(head) - 1, 0);
-	if (fstat(fd, &st) == 0 && (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
-				    ((st.st_mode & S_ISGID) && st.st_gid != getegid())))
-		status = tool_failed(tool, 0, "%s: a program that runs with other rights (setuid, setgid) cannot "
-				     "be preloaded: its locks would be the kernel's alone", file);
+	if (gains_rights(fd))
+		status = tool_failed(tool, 0, "%s: a program that runs with other rights (setuid, setgid, file "
+				     "capabilities) cannot be preloaded: its locks would be the kernel's alone",
+				     file);
 	else if (size >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
 		 is_static(fd, (const unsigned char *)head))
 		status = tool_failed(tool, 0, "%s: a program that is linked statically cannot be preloaded: its "

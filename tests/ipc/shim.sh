@@ -239,4 +239,18 @@ cp "$(type -P true)" "$dir/setuid"
 if [ "$(id -u)" = 0 ] && chown 1 "$dir/setuid" && chmod u+s "$dir/setuid"; then
 	check "nor one with other rights" gives 4 'setuid' run "$dir/setuid"
 fi
+# cap_net_raw, as setcap(8) writes it.
+with_capability() {
+	cp "$(type -P true)" "$dir/capable" && python3 -c 'import os, sys
+os.setxattr(sys.argv[1], "security.capability", bytes.fromhex("01000002" "00200000" + 24 * "0"))' "$dir/capable"
+}
+nobody() { setpriv --reuid 65534 --clear-groups --inh-caps=-all "$@"; }
+chmod 755 "$dir"
+if [ "$(id -u)" = 0 ] && nobody "$belay" --version >/dev/null 2>&1 && with_capability 2>/dev/null; then
+	check "root gains nothing by capabilities" gives 0 '' run "$dir/capable"
+	check "others do" gives 4 'capabilities' \
+		nobody "$belay" run -c "$dir/belay.conf" -l "$library" "$dir/capable"
+else
+	skip "a program with capabilities" "not root, or others cannot get here, or no python3"
+fi
 done_testing
