@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# For tests and suites with unmodified lvm in the bed's nodes: one disk for all, which is a
+# file behind a loop device; and no device-mapper, for a host need not have one.
+
+# lvm_disk MIB: a disk in $disk. lvm_no_disk: it goes.
+lvm_disk() {
+	truncate -s "$1M" "$BED_DIR/disk" || return 1
+	disk=$(losetup -f --show "$BED_DIR/disk")
+}
+lvm_no_disk() { [ -z "${disk:-}" ] || losetup -d "$disk"; }
+
+# lvm_node NODE...: lvm of that node sees the disk, and asks belay.
+lvm_node() {
+	local node
+	for node; do
+		# The bed's nodes have an /etc of links.
+		bed exec "$node" rm -f /etc/lvm
+		bed exec "$node" mkdir -p /etc/lvm /run/lvm /run/lock/lvm
+		bed exec "$node" tee /etc/lvm/lvm.conf >/dev/null <<-E
+			global {
+				use_lvmlockd = 1
+				activation = 0
+				event_activation = 0
+			}
+			devices {
+				filter = [ "a|^$disk$|", "r|.*|" ]
+				use_devicesfile = 0
+				obtain_device_list_from_udev = 0
+				external_device_info_source = "none"
+			}
+			activation {
+				udev_sync = 0
+				udev_rules = 0
+				monitoring = 0
+			}
+			backup {
+				backup = 0
+				archive = 0
+			}
+		E
+	done
+}
+
+# lvm NODE COMMAND ARGUMENT...: without what it says of each descriptor that it inherits, and of
+# device-mapper at each call.
+lvm() {
+	bed exec "$1" env LVM_SUPPRESS_FD_WARNINGS=1 lvm "${@:2}" 2>&1 | grep -v 'Activation disabled'
+	return "${PIPESTATUS[0]}"
+}
+
+# lvm_serves NODE: belay-lvmlockd does, and may give locks of LVs: all have adopted.
+lvm_serves() {
+	local end=$((SECONDS + 30))
+	until lvm_says "$1" | grep -q 'op_result = 0'; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.1
+	done
+}
+lvm_says() { bed exec "$1" timeout 5 lvmlockctl --info 2>/dev/null && echo 'op_result = 0'; }
