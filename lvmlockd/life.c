@@ -13,6 +13,7 @@
 #include "lvmlockd/agent.h"
 #include "lvmlockd/command.h"
 #include "lvmlockd/group.h"
+#include "lvmlockd/guard.h"
 #include "lvmlockd/request.h"
 #include "lvmlockd/volume.h"
 #include "lvmlockd/worker.h"
@@ -48,6 +49,7 @@ void life_serve(struct lvmlockd *d)
 	d->phase = LVMLOCKD_SERVING;
 	notify("STATUS=serving");
 	say(d);
+	guard_locks(d->guard, true);
 }
 
 static void on_connected(void *context, const char *cluster, uint32_t node)
@@ -57,6 +59,8 @@ static void on_connected(void *context, const char *cluster, uint32_t node)
 	make_marker(d, cluster);
 	d->standalone = locks_standalone(d->locks);
 	d->phase = LVMLOCKD_ADOPTING;
+	if (!d->standalone)
+		guard_watch(d->guard);
 	qb_log(LOG_NOTICE, "belayd is there: node %u of cluster %s; lock_args of its VGs are %s", node, cluster,
 	       d->marker);
 	/* Only now this node's id is known. */
@@ -80,6 +84,7 @@ static void on_lost(void *context)
 	adoption_stop(d);
 	hold_lost(d);
 	say(d);
+	guard_locks(d->guard, false);
 }
 
 static void on_refused(void *context, struct lock *lock, int result)
@@ -233,6 +238,9 @@ int life_begin(struct lvmlockd *d)
 	r = open_state(d);
 	if (r < 0)
 		return r;
+	r = guard_open(d, &d->guard);
+	if (r < 0)
+		return r;
 	r = prepare_volumes(d);
 	if (r == 0)
 		r = lock_open(d->locks, "adopted", LOCK_NODE, NULL, &d->adopted);
@@ -250,6 +258,7 @@ void life_end(struct lvmlockd *d)
 	command_close(d->command);
 	if (d->locks)
 		adoption_stop(d);
+	guard_close(d->guard);
 	if (d->state) {
 		volume_done_all(d);
 		state_free(d->state);

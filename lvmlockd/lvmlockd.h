@@ -25,6 +25,7 @@ struct adoption;
 struct agent;
 struct command;
 struct dm;
+struct guard;
 struct lv;
 struct lvm_group;
 struct policy;
@@ -53,6 +54,7 @@ struct lvmlockd {
 	/* NULL until they are there, and in tests that do without. */
 	struct worker *worker;
 	struct dm *dm;
+	struct guard *guard;		/* opens the next one */
 	struct policy *policy;
 	struct adoption *adoption;	/* NULL: none is under way */
 	struct command *command;	/* opens the next three */

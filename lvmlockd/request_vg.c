@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lvmlockd/policy.h"
 #include "lvmlockd/request.h"
 
 /* lvmlockd's number for the kind of VG that we serve; LVM knows no other word for it than dlm. */
@@ -244,7 +245,10 @@ void request_stop_all(struct lvmlockd *lvmlockd, struct connection *connection,
 	struct vg *vg, *next;
 	int result = 0;
 
-	(void)message;
+	/* The node is to stop. What is suspended without quorum would keep programs from ending. */
+	if (request_has_opt(message, "force") && lvmlockd->policy && policy_give_up(lvmlockd->policy) == 0)
+		qb_log(LOG_WARNING, "process %d (%s) gives up the LVs that are suspended without quorum: they fail "
+		       "from now on", (int)connection_pid(connection), connection_command(connection));
 	for (vg = TAILQ_FIRST(state_vgs(lvmlockd->state)); vg; vg = next) {
 		next = TAILQ_NEXT(vg, link);
 		if (in_use(vg))
