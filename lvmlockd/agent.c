@@ -46,17 +46,9 @@ static struct record *take_record(struct agent *agent, uint32_t node, uint64_t i
 	return record;
 }
 
-/* One that is not in the list any more. */
-static void free_record(struct record *record)
-{
-	if (record)
-		free(record->name);
-	free(record);
-}
-
 static void drop_record(struct agent *agent, uint32_t node, uint64_t id)
 {
-	free_record(take_record(agent, node, id));
+	free(take_record(agent, node, id));
 }
 
 int job_record(struct job *job)
@@ -66,24 +58,22 @@ int job_record(struct job *job)
 	size_t count = 0;
 
 	for (size_t i = 0; i < job->lvs.count; i++)
-		count += job->target[i].changed;
+		count += job->target[i].changed || job->target[i].was_exclusive;
 	if (count == 0)
 		return 0;
-	record = calloc(1, sizeof(*record));
+	record = calloc(1, sizeof(*record) + count * sizeof(record->lv[0]));
 	if (!record)
 		return -ENOMEM;
-	record->name = calloc(count, sizeof(*record->name));
-	if (!record->name) {
-		free(record);
-		return -ENOMEM;
-	}
 	record->node = job->node;
 	record->id = job->id;
 	(void)snprintf(record->vg, sizeof(record->vg), "%s", job->request.vg);
-	for (size_t i = 0; i < job->lvs.count; i++)
-		if (job->target[i].changed)
-			(void)snprintf(record->name[record->count++], sizeof(*record->name), "%s",
-				       job->lvs.lv[i].name);
+	for (size_t i = 0; i < job->lvs.count; i++) {
+		if (!job->target[i].changed && !job->target[i].was_exclusive)
+			continue;
+		(void)snprintf(record->lv[record->count].name, sizeof(record->lv[0].name), "%s",
+			       job->lvs.lv[i].name);
+		record->lv[record->count++].relock = !job->target[i].changed;
+	}
 	/* Whoever asked for the oldest has forgotten it, or is long gone. */
 	if (agent->record_count == RECORDS_MAX)
 		drop_record(agent, TAILQ_FIRST(&agent->records)->node, TAILQ_FIRST(&agent->records)->id);
@@ -129,7 +119,7 @@ static void free_job(struct job *job)
 	lvs_done(&job->lvs);
 	free(job->target);
 	free(job->output);
-	free_record(job->record);
+	free(job->record);
 	free(job);
 }
 

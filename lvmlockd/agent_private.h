@@ -15,6 +15,8 @@ struct target {
 	bool chosen;		/* lvm is run for it */
 	bool was_active, changed;
 	bool new_lock;		/* it was waited for, and this request got it */
+	bool was_exclusive;	/* its lock, before ACTIVATE made it shared */
+	bool relock;		/* UNDO: it gets its exclusive lock again, and stays active */
 	char refused[ASK_TEXT_MAX + 1];	/* why lvm is not run for it; "": it is */
 };
 
@@ -56,7 +58,10 @@ struct record {
 	uint64_t id;
 	char vg[ASK_NAME_MAX + 1];
 	size_t count;
-	char (*name)[ASK_NAME_MAX + 1];
+	struct {
+		char name[ASK_NAME_MAX + 1];
+		bool relock;	/* it was active before, but locked exclusively */
+	} lv[];
 };
 TAILQ_HEAD(records, record);
 

@@ -129,6 +129,8 @@ static void answer_lv(struct job *job, size_t i, int dm_error, const struct dm_d
 		(void)snprintf(a.lv.reason, sizeof(a.lv.reason), "%s", target->refused);
 	}
 	target->changed = a.lv.changed;
+	/* To share what was exclusive is a change, too, and can be taken back. */
+	a.lv.changed = a.lv.changed || (target->was_exclusive && c.lock == job->request.mode);
 	job->failures += a.lv.outcome == ASK_FAILED;
 	job_answer(job, &a);
 }
@@ -238,11 +240,16 @@ static void refuse_lock(struct job *job, size_t i, int result)
 {
 	struct target *target = &job->target[i];
 
+	job->total -= target->chosen;
 	target->chosen = false;
-	job->total--;
 	job->refused++;
 	switch (result) {
 	case -EAGAIN:
+		if (target->relock) {
+			(void)snprintf(target->refused, sizeof(target->refused), "it is still active, but its "
+				       "lock, which was exclusive before, is shared: another node has taken it, too");
+			break;
+		}
 		(void)snprintf(target->refused, sizeof(target->refused), "another node had it locked for all of "
 			       "the %.3g s; belay lv status says which", job->request.wait_ms / 1000.0);
 		break;
@@ -264,6 +271,11 @@ static void refuse_lock(struct job *job, size_t i, int result)
 }
 
 static void await_next(struct job *job);
+
+static bool awaits_lock(const struct job *job, size_t i)
+{
+	return job->record ? job->target[i].relock : job->target[i].chosen;
+}
 
 static void on_locked(void *context, int result, bool is_new)
 {
@@ -288,10 +300,11 @@ static void await_next(struct job *job)
 	for (; job->at < job->lvs.count; job->at++) {
 		const struct lvs_lv *lv = &job->lvs.lv[job->at];
 
-		if (!job->target[job->at].chosen)
+		if (!awaits_lock(job, job->at))
 			continue;
 		now = agent_now_ms();
-		r = locks->lock(locks->context, job->request.vg, lv->name, lv->lock_uuid, job->request.mode,
+		r = locks->lock(locks->context, job->request.vg, lv->name, lv->lock_uuid,
+				job->record ? ASK_EX : job->request.mode,
 				now < end_ms ? (uint32_t)(end_ms - now) : 0, on_locked, job, &job->ticket);
 		if (r == 0)
 			return;
@@ -302,7 +315,7 @@ static void await_next(struct job *job)
 
 static void step_wait(struct job *job)
 {
-	if (job->request.verb != ASK_ACTIVATE || job->request.wait_ms == 0) {
+	if (!job->record && (job->request.verb != ASK_ACTIVATE || job->request.wait_ms == 0)) {
 		step_run(job);
 		return;
 	}
@@ -322,12 +335,18 @@ void job_withdraw(struct job *job)
 
 /* ---- BEFORE ---- */
 
-static bool is_recorded(const struct record *record, const char *name)
+/* What UNDO has to do to it. */
+static void choose_recorded(struct job *job, size_t i)
 {
-	for (size_t i = 0; i < record->count; i++)
-		if (strcmp(record->name[i], name) == 0)
-			return true;
-	return false;
+	const struct record *record = job->record;
+
+	for (size_t n = 0; n < record->count; n++) {
+		if (strcmp(record->lv[n].name, job->lvs.lv[i].name) != 0)
+			continue;
+		job->target[i].relock = record->lv[n].relock;
+		job->target[i].chosen = !record->lv[n].relock;
+		job->total += job->target[i].chosen;
+	}
 }
 
 /* Choose the LV, or say why not; what is left out in silence is not what was asked for. */
@@ -355,8 +374,10 @@ static void choose(struct job *job, size_t i)
 			return;
 		}
 	}
-	if (job->record && !is_recorded(job->record, lv->name))
+	if (job->record) {
+		choose_recorded(job, i);
 		return;
+	}
 	/* Of all VGs those are meant that belay has to do with. */
 	if (job->request.vg[0] == '\0' && !lv->shared_vg)
 		return;
@@ -372,7 +393,10 @@ static void on_before(void *data, int result, const struct dm_devices *devices)
 	if (result < 0)
 		devices = NULL;
 	for (size_t i = 0; i < job->lvs.count; i++) {
-		job->target[i].was_active = verify_is_active(devices, &job->lvs.lv[i], held(job, i, &since));
+		enum ask_mode lock = held(job, i, &since);
+
+		job->target[i].was_active = verify_is_active(devices, &job->lvs.lv[i], lock);
+		job->target[i].was_exclusive = job->request.verb == ASK_ACTIVATE && lock > job->request.mode;
 		choose(job, i);
 	}
 	if (job->request.verb == ASK_STATUS)

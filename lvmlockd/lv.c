@@ -15,6 +15,10 @@
 /* Listing, and looking twice, beside the run of lvm; agents add time for many LVs and tell progress. */
 #define LOOK_MS 60000u
 #define WAIT_MAX_MS (24u * 3600 * 1000)
+/* UNDO: for others to give up what they have just activated, before an exclusive lock is had again. */
+#define RELOCK_MS 10000u
+/* So that one of several nodes which has it exclusively can come down to shared before the others ask. */
+#define SHARE_MS 3000u
 
 struct lv_node {
 	uint32_t node;
@@ -215,7 +219,8 @@ static void on_undone(void *context, uint32_t node, const struct ask_answer *ans
 static void undo(struct lv_run *run)
 {
 	const struct ask_request request = {
-		.verb = ASK_UNDO, .about = run->id, .deadline_ms = run->request.deadline_ms,
+		.verb = ASK_UNDO, .about = run->id, .wait_ms = RELOCK_MS,
+		.deadline_ms = run->request.deadline_ms + RELOCK_MS,
 	};
 	uint32_t node[BELAY_NODES_MAX];
 	size_t count = 0;
@@ -428,6 +433,14 @@ static int get_mode(struct lv_run *run, const struct message *message, const cha
 	return 0;
 }
 
+static void await_sharing(struct ask_request *request, size_t node_count)
+{
+	if (request->verb != ASK_ACTIVATE || request->mode != ASK_SH || node_count < 2 || request->wait_ms > 0)
+		return;
+	request->wait_ms = SHARE_MS;
+	request->deadline_ms += SHARE_MS;
+}
+
 static int get_command(struct lv_run *run, const struct message *message, const char **ret_why)
 {
 	struct ask_request *request = &run->request;
@@ -452,7 +465,11 @@ static int get_command(struct lv_run *run, const struct message *message, const 
 	}
 	run->keep_partial = message_number(message, "keep_partial", 0) != 0;
 	r = get_nodes(run, message, ret_why);
-	return r < 0 ? r : get_mode(run, message, ret_why);
+	if (r == 0)
+		r = get_mode(run, message, ret_why);
+	if (r == 0)
+		await_sharing(request, run->node_count);
+	return r;
 }
 
 static bool asks(const struct lv_run *run, uint32_t node)

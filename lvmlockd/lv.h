@@ -41,7 +41,8 @@ void lv_regroup(struct lv *lv, struct lvm_group *group);
  *	lv = "NAME"			absent: all of the VG
  *	nodes = "1,n2"			ids or names; "*": all in the group; absent: this one
  *	mode = "ex" | "sh"		activate; absent: exclusively on one node, shared on several
- *	timeout_ms = N			activate: how long to wait for LV locks; absent: not at all
+ *	timeout_ms = N			activate: how long to wait for LV locks; absent: not at all, or 3 s
+ *					if several nodes are to share it
  *	keep_partial = 1		do not take back what was done
  *
  * It is answered by messages with these fields behind response = "OK"; the texts are for people:

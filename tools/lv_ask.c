@@ -243,11 +243,23 @@ static void on_progress(struct lv_progress *p, const struct message *m)
 	fflush(p->to);
 }
 
+static int by_node(const void *a, const void *b)
+{
+	uint64_t x = json_u64(*(struct json_object *const *)a, "node");
+	uint64_t y = json_u64(*(struct json_object *const *)b, "node");
+
+	return x < y ? -1 : x > y;
+}
+
 static void on_end(struct asking *a, const struct message *m)
 {
 	copy_number(a->answer, m, "op_result");
 	json_object_object_add(a->answer, "verified", json_object_new_boolean(message_number(m, "verified", 0) != 0));
 	copy_text(a->answer, m, "text");
+	/* They came as each node was ready. */
+	for (size_t i = 0; i < json_count(a->answer, "lvs"); i++)
+		json_object_array_sort(json_at(json_object_array_get_idx(json_at(a->answer, "lvs"), i), "nodes"),
+				       by_node);
 	a->ended = true;
 }
 

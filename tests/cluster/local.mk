@@ -7,6 +7,7 @@ CLUSTER_TESTS += \
 	tests/cluster/group.sh \
 	tests/cluster/hints.sh \
 	tests/cluster/join.sh \
+	tests/cluster/lv.sh \
 	tests/cluster/mutex.sh \
 	tests/cluster/partition.sh \
 	tests/cluster/pause.sh \
@@ -14,7 +15,7 @@ CLUSTER_TESTS += \
 	tests/cluster/restart.sh \
 	tests/cluster/shim.sh \
 	tests/cluster/two_node.sh
-EXTRA_DIST += $(CLUSTER_TESTS) tests/cluster/bed tests/cluster/common.sh
+EXTRA_DIST += $(CLUSTER_TESTS) tests/cluster/bed tests/cluster/common.sh tests/cluster/lvm_common.sh
 
 check_PROGRAMS += tests/cluster/group_probe tests/cluster/player tests/cluster/toucher
 tests_cluster_player_LDADD = lib/libbelay.la

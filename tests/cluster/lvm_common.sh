@@ -50,12 +50,13 @@ lvm() {
 	return "${PIPESTATUS[0]}"
 }
 
-# lvm_serves NODE: belay-lvmlockd does, and may give locks of LVs: all have adopted.
-lvm_serves() {
-	local end=$((SECONDS + 30))
-	until lvm_says "$1" | grep -q 'op_result = 0'; do
-		[ "$SECONDS" -lt "$end" ] || return 1
+# lvm_ready NODE COMMAND ARGUMENT...: the same; again as long as belay-lvmlockd is just starting.
+lvm_ready() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		lvm "$@" >"$BED_DIR/lvm.out" && return 0
 		sleep 0.1
 	done
+	cat "$BED_DIR/lvm.out"
+	return 1
 }
-lvm_says() { bed exec "$1" timeout 5 lvmlockctl --info 2>/dev/null && echo 'op_result = 0'; }
