@@ -235,31 +235,6 @@ static void on_taken(void *context, int result)
 	run(volume);
 }
 
-/* False: belayd is asked, and the task goes on when it has answered. */
-static bool do_task(struct task *task)
-{
-	struct volume *volume = task->volume;
-	int r;
-
-	if (task->withdrawn) {
-		r = -ECANCELED;
-	} else if (task->mode == MODE_UN) {
-		r = task->persistent ? unlock_persistent(task) : unlock_transient(task);
-	} else {
-		r = judge(task);
-	}
-	if (r == 1) {
-		r = lock_take(volume->lock, task->mode, task->wait_ms, on_taken, task);
-		if (r == 0) {
-			task->asked = true;
-			return false;
-		}
-		r = request_lock_error(lock_name(volume->lock), r);
-	}
-	end_task(task, r, false);
-	return true;
-}
-
 static void on_lowered(void *context, int result)
 {
 	struct volume *volume = context;
@@ -282,6 +257,33 @@ static bool lower(struct volume *volume)
 	}
 	volume->clients->lowering = lock_take(volume->lock, needed, 0, on_lowered, volume) == 0;
 	return volume->clients->lowering;
+}
+
+/* False: belayd is asked, and the task goes on when it has answered. */
+static bool do_task(struct task *task)
+{
+	struct volume *volume = task->volume;
+	int r;
+
+	if (task->withdrawn) {
+		r = -ECANCELED;
+	} else if (task->mode == MODE_UN) {
+		r = task->persistent ? unlock_persistent(task) : unlock_transient(task);
+		/* Before it is told, so that who is told finds it so. */
+		(void)lower(volume);
+	} else {
+		r = judge(task);
+	}
+	if (r == 1) {
+		r = lock_take(volume->lock, task->mode, task->wait_ms, on_taken, task);
+		if (r == 0) {
+			task->asked = true;
+			return false;
+		}
+		r = request_lock_error(lock_name(volume->lock), r);
+	}
+	end_task(task, r, false);
+	return true;
 }
 
 /*

@@ -67,3 +67,14 @@ TESTS += tests/ipc/shim_odd.sh
 EXTRA_DIST += tests/ipc/shim_odd.sh
 TESTS += tests/ipc/shim_programs.sh
 EXTRA_DIST += tests/ipc/shim_programs.sh tests/ipc/shim_work.sh
+
+# What lvm says to lvmlockd, said to belay-lvmlockd.
+check_LIBRARIES += tests/ipc/liblvm.a
+tests_ipc_liblvm_a_SOURCES = tests/ipc/lvmlockd.c tests/ipc/lvmlockd.h
+LVM_TESTS = tests/ipc/test_lvmlockd tests/ipc/test_lvmlockd_hostile tests/ipc/test_lvmlockd_life
+check_PROGRAMS += $(LVM_TESTS)
+TESTS += $(LVM_TESTS)
+LVM_TEST_LIBS = tests/ipc/liblvm.a tests/ipc/libipc.a lvmlockd/liblvmlockd.a lib/libbelay.la
+tests_ipc_test_lvmlockd_LDADD = $(LVM_TEST_LIBS)
+tests_ipc_test_lvmlockd_hostile_LDADD = $(LVM_TEST_LIBS)
+tests_ipc_test_lvmlockd_life_LDADD = $(LVM_TEST_LIBS)
