@@ -98,7 +98,7 @@ static void find_name(const struct dm_devices *devices, struct adopt_lv *lv)
 	struct dm_lv of;
 
 	for (size_t i = 0; i < devices->count; i++) {
-		if (!dm_lv_of(&devices->device[i], &of) || strcmp(of.lv_uuid, lv->lv_uuid) != 0)
+		if (!dm_belongs(&devices->device[i], lv->lv_uuid) || !dm_lv_of(&devices->device[i], &of))
 			continue;
 		memcpy(lv->lv_name, of.lv_name, sizeof(lv->lv_name));
 		return;

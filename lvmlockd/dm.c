@@ -211,17 +211,27 @@ bool dm_lock_of(const struct dm_devices *devices, const struct dm_device *device
 	return true;
 }
 
+bool dm_belongs(const struct dm_device *device, const char *lv_uuid)
+{
+	const char *id;
+
+	if (!is_lvm(device->uuid))
+		return false;
+	id = lv_id(device->uuid);
+	for (size_t i = 0; i < LVM_ID_SIZE; i++, lv_uuid++) {
+		if (*lv_uuid == '-')
+			lv_uuid++;
+		if (*lv_uuid != id[i])
+			return false;
+	}
+	return *lv_uuid == '\0';
+}
+
 bool dm_is_active(const struct dm_devices *devices, const char *lv_uuid)
 {
-	char uuid[DM_LVM_UUID_MAX + 1];
-
-	for (size_t i = 0; i < devices->count; i++) {
-		if (!is_lvm(devices->device[i].uuid))
-			continue;
-		hyphenate(lv_id(devices->device[i].uuid), uuid);
-		if (strcmp(uuid, lv_uuid) == 0)
+	for (size_t i = 0; i < devices->count; i++)
+		if (dm_belongs(&devices->device[i], lv_uuid))
 			return true;
-	}
 	return false;
 }
 

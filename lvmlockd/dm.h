@@ -86,7 +86,9 @@ bool dm_is_top(const struct dm_device *device);
 bool dm_lock_of(const struct dm_devices *devices, const struct dm_device *device,
 		char ret_lv_uuid[DM_LVM_UUID_MAX + 1]);
 
-/* Is anything of that LV active, be it a layer? @lv_uuid as lvm writes it. */
+/* Is it that LV's, be it a layer? @lv_uuid as lvm writes it. */
+bool dm_belongs(const struct dm_device *device, const char *lv_uuid);
+/* Is anything of that LV active? */
 bool dm_is_active(const struct dm_devices *devices, const char *lv_uuid);
 
 /* Is its whole live table the error target? */

@@ -109,6 +109,9 @@ static void finish(struct policy *policy)
 	if (policy->state != POLICY_QUIET && policy->undone > 0)
 		policy_log(policy, LOG_NOTICE, "quorum is back: %u LVs are in use again, %" PRIu64 " ms after it came",
 			   policy->undone, now_ms - policy->returned_ms);
+	/* What was kept is not needed any more. */
+	if (policy->state != POLICY_QUIET)
+		policy_keep(policy);
 	policy->state = POLICY_QUIET;
 	policy->given_up = false;
 }
@@ -126,7 +129,6 @@ void policy_undo(struct policy *policy)
 		policy->state = POLICY_UNDOING;
 		sort_out(policy);
 		undo_deepest(policy);
-		policy_keep(policy);
 	}
 	if (TAILQ_EMPTY(&policy->volumes)) {
 		finish(policy);

@@ -117,3 +117,15 @@ tests_unit_test_preload_SOURCES = tests/unit/test_preload.c lib/preload/extent.c
 	lib/preload/place.c lib/preload/table.c
 tests_unit_test_preload_CFLAGS = $(AM_CFLAGS) -pthread
 tests_unit_test_preload_LDADD = -lpthread
+
+# belay-lvmlockd: what it runs, and what it decides of device-mapper, which is one in memory here.
+check_LIBRARIES += tests/unit/libfakedm.a
+tests_unit_libfakedm_a_SOURCES = tests/unit/fake_dm.c tests/unit/fake_dm.h
+dm_tests = tests/unit/test_adopt tests/unit/test_dm tests/unit/test_policy
+check_PROGRAMS += $(dm_tests) tests/unit/test_worker
+TESTS += $(dm_tests) tests/unit/test_worker
+tests_unit_test_adopt_LDADD = tests/unit/libfakedm.a lvmlockd/liblvmlockd.a
+tests_unit_test_dm_LDADD = tests/unit/libfakedm.a lvmlockd/liblvmlockd.a
+tests_unit_test_policy_LDADD = tests/unit/libfakedm.a lvmlockd/liblvmlockd.a
+tests_unit_test_worker_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_worker_LDADD = lvmlockd/liblvmlockd.a $(QB_LIBS)
