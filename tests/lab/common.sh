@@ -20,8 +20,9 @@ clean_up() {
 	# The logs of a failed test are what is needed to understand it.
 	if [ "$tap_failed" -gt 0 ]; then
 		for node in 1 2 3; do
-			on "$node" 'tail -n 40 /var/log/*.out /var/log/corosync.log; dmesg | tail -n 20' 2>&1 |
-				sed "s/^/# n$node: /"
+			lab run -t 10 "$node" 'cd /var/log; tail -n 25 belay*.out
+				grep -E "TOTEM|Members" corosync.log | tail -n 5; dmesg | tail -n 5
+				dmsetup info -c; dmsetup table; lvmlockctl -i' 2>&1 | sed "s/^/# n$node: /"
 		done
 	fi
 	lab down
@@ -92,7 +93,10 @@ corosync_conf() { # N
 	echo '}'
 }
 
-belay_conf() { printf '[belayd]\nlog_target = stderr\nlog_level = info\n'; }
+on_quorum_loss=none	# of [lvm], from the next configure on
+belay_conf() {
+	printf '[belayd]\nlog_target = stderr\nlog_level = info\n[lvm]\non_quorum_loss = %s\n' "$on_quorum_loss"
+}
 
 # configure NODE...: corosync for three nodes, belay, and lvm, which here has no udev.
 configure() {
@@ -109,6 +113,7 @@ configure() {
 					filter=["a|^/dev/sda$|", "r|.*|"]
 				}
 				activation { udev_sync=0 udev_rules=0 monitoring=0 }
+				backup { backup=0 archive=0 }
 			E
 	done
 }
@@ -180,4 +185,36 @@ serve() {
 # cluster: three nodes that serve.
 cluster() {
 	serve 1 2 3 && wait_quorate 3 1 2 3 && start belayd 1 2 3 && wait_synced 1 2 3
+}
+
+# serve_volumes NODE...: belay-lvmlockd on nodes where belayd serves.
+serve_volumes() {
+	local node
+	start belay-lvmlockd "$@" || return 1
+	for node; do until_on "$node" "belay-lvmlockd serves" "lvmlockctl -i" || return 1; done
+}
+
+# volumes: a cluster, and a VG "vg" of its disk, which all nodes have started.
+volumes() {
+	cluster && serve_volumes 1 2 3 &&
+		on 1 vgcreate --shared vg /dev/sda &&
+		on 2 vgchange --lockstart vg && on 3 vgchange --lockstart vg
+}
+
+# new_lv NODE NAME MB
+new_lv() { on "$1" "lvcreate -an -Zn -Wn -y -L $3 -n $2 vg"; }
+
+# What device-mapper has of an LV: "none", or its size in MB and the targets it is made of.
+device() { # NODE NAME
+	# shellcheck disable=SC2016
+	on "$1" "dmsetup table vg-$2 2>/dev/null" |
+		awk '{ n += $2; if (!seen[$3]++) t = t " " $3 } END { if (n) print n / 2048 t; else print "none" }'
+}
+devices() { echo "$(device 1 "$1"), $(device 2 "$1"), $(device 3 "$1")"; }
+
+# locked_elsewhere NODE COMMAND...: lvm says so.
+locked_elsewhere() {
+	local said
+	said=$(on "$@" 2>&1)
+	[ $? -eq 5 ] && grep -q "locked by other host" <<<"$said" || { echo "$said"; return 1; }
 }

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # On virtual machines that share a disk: "make check-lab".
 LAB_TESTS += \
-	tests/lab/bed.sh
+	tests/lab/bed.sh \
+	tests/lab/fence.sh \
+	tests/lab/quorum.sh \
+	tests/lab/volumes.sh
 EXTRA_DIST += $(LAB_TESTS) tests/lab/common.sh tests/lab/image tests/lab/init tests/lab/lab
 
 check_PROGRAMS += tests/lab/agent
