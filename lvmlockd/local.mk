@@ -7,7 +7,7 @@ lvmlockd_liblvmlockd_a_SOURCES = \
 	lvmlockd/lvmlockd.h lvmlockd/message.c lvmlockd/message.h \
 	lvmlockd/request.c lvmlockd/request.h lvmlockd/request_admin.c lvmlockd/request_lock.c \
 	lvmlockd/request_lv.c lvmlockd/request_vg.c lvmlockd/server.c lvmlockd/server.h \
-	lvmlockd/state.c lvmlockd/state.h lvmlockd/volume.h
+	lvmlockd/state.c lvmlockd/state.h lvmlockd/turn.h lvmlockd/volume.h
 lvmlockd_liblvmlockd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS) $(DEVMAPPER_CFLAGS) $(COROSYNC_CFLAGS)
 
 lvmlockd_liblvmlockd_a_SOURCES += \

@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "include/belay.h"
+#include "lvmlockd/turn.h"
 
 #define LOCKSPACE "volumes"
 #define NAME_MAX_BYTES 255u
@@ -56,7 +57,8 @@ struct locks {
 	char cluster[CLUSTER_MAX + 1];
 	int told;			/* the last failure to connect that was logged */
 	bool standalone;
-	bool regaining, job, lost;	/* lost: seen in a call, to be dealt with from the loop */
+	struct turn turn;
+	bool regaining, lost;	/* lost: seen in a call, to be dealt with from the loop */
 	qb_loop_timer_handle timer;
 	struct lock_list all, asked, ready;
 };
@@ -87,13 +89,12 @@ static enum belay_lock_mode belay_mode(enum lock_mode mode)
 
 /* ---- steps ---- */
 
-static void on_job(void *data);
+static void on_turn(void *data);
 
 /* Answers are told from the loop, so that no caller is called back by what it calls. */
-static void arrange_job(struct locks *locks)
+static void arrange_turn(struct locks *locks)
 {
-	if (!locks->job && qb_loop_job_add(locks->loop, QB_LOOP_MED, locks, on_job) == 0)
-		locks->job = true;
+	(void)turn_ask(&locks->turn, locks->loop, locks, on_turn);
 }
 
 static void stop_timer(struct lock *lock)
@@ -114,7 +115,7 @@ static void finish(struct lock *lock, int result)
 	lock->step = STEP_READY;
 	lock->result = result;
 	TAILQ_INSERT_TAIL(&locks->ready, lock, step_link);
-	arrange_job(locks);
+	arrange_turn(locks);
 }
 
 static void note_lost(struct locks *locks, int result)
@@ -122,7 +123,7 @@ static void note_lost(struct locks *locks, int result)
 	if (result != -EIO)
 		return;
 	locks->lost = true;
-	arrange_job(locks);
+	arrange_turn(locks);
 }
 
 static int open_handle(struct lock *lock)
@@ -323,11 +324,11 @@ static void on_loss(struct locks *locks)
 	arrange_retry(locks, RETRY_NS);
 }
 
-static void on_job(void *data)
+static void on_turn(void *data)
 {
 	struct locks *locks = data;
 
-	locks->job = false;
+	locks->turn.due = false;
 	if (locks->lost && locks->belay)
 		on_loss(locks);
 	tell_ready(locks);
@@ -347,7 +348,7 @@ static int32_t on_readable(int32_t fd, int32_t revents, void *data)
 	if (r < 0)
 		locks->lost = true;
 	/* This descriptor's own handler cannot take it out of the loop. */
-	arrange_job(locks);
+	arrange_turn(locks);
 	return 0;
 }
 
@@ -395,7 +396,7 @@ static void regain(struct locks *locks)
 		}
 	}
 	note_lost(locks, belay_uncork(locks->belay));
-	arrange_job(locks);
+	arrange_turn(locks);
 }
 
 static int try_connect(struct locks *locks)
@@ -476,8 +477,7 @@ void locks_free(struct locks *locks)
 	}
 	if (locks->timer)
 		(void)qb_loop_timer_del(locks->loop, locks->timer);
-	if (locks->job)
-		(void)qb_loop_job_del(locks->loop, QB_LOOP_MED, locks, on_job);
+	turn_drop(&locks->turn, locks->loop);
 	if (locks->belay)
 		disconnect(locks);
 	free(locks->socket);

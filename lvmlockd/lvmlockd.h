@@ -20,6 +20,7 @@
 #include "lvmlockd/locks.h"
 #include "lvmlockd/server.h"
 #include "lvmlockd/state.h"
+#include "lvmlockd/turn.h"
 
 struct adoption;
 struct agent;
@@ -45,7 +46,8 @@ struct lvmlockd {
 	/* What vg_lock_args must be: "1.0.0:CLUSTER.belay"; "" until belayd has told the cluster's name. */
 	char marker[STATE_ARGS_MAX + 1];
 	unsigned waited;		/* attempts to connect that had to wait for others to end */
-	uint64_t last_ticket;		/* of volume_lock() */
+	uint64_t last_ticket;		/* of volume_lock() ... */
+	struct turn volumes_turn;	/* ... and what that has left to be done */
 	struct state *state;
 	struct locks *locks;
 	struct lock *adopted;		/* this node has locked again what it has active */

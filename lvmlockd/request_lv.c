@@ -504,13 +504,14 @@ void volume_release_all(struct connection *connection)
 /* ---- for others ---- */
 
 /* What volume_lock() has left to be done: callers are not called back from inside. */
-static void on_run_job(void *data)
+static void on_turn(void *data)
 {
 	struct lvmlockd *lvmlockd = data;
 	struct volume *volume;
 	struct task *task;
 	struct vg *vg;
 
+	lvmlockd->volumes_turn.due = false;
 again:
 	TAILQ_FOREACH(vg, state_vgs(lvmlockd->state), link) {
 		TAILQ_FOREACH(volume, &vg->volumes, link) {
@@ -526,7 +527,8 @@ again:
 
 void volume_go_on(struct lvmlockd *lvmlockd)
 {
-	on_run_job(lvmlockd);
+	turn_drop(&lvmlockd->volumes_turn, lvmlockd->loop);
+	on_turn(lvmlockd);
 }
 
 int volume_lock(struct lvmlockd *lvmlockd, const char *vg_name, const char *lv, const char *uuid,
@@ -545,7 +547,7 @@ int volume_lock(struct lvmlockd *lvmlockd, const char *vg_name, const char *lv, 
 	r = get_volume(lvmlockd, vg_name, uuid, lv, &volume);
 	if (r < 0)
 		return r;
-	if (qb_loop_job_add(lvmlockd->loop, QB_LOOP_MED, lvmlockd, on_run_job) < 0 ||
+	if (!turn_ask(&lvmlockd->volumes_turn, lvmlockd->loop, lvmlockd, on_turn) ||
 	    !add_task(volume, &model)) {
 		run(volume);
 		return -ENOMEM;
@@ -592,7 +594,7 @@ void volume_done_all(struct lvmlockd *lvmlockd)
 	struct task *task;
 	struct vg *vg;
 
-	(void)qb_loop_job_del(lvmlockd->loop, QB_LOOP_MED, lvmlockd, on_run_job);
+	turn_drop(&lvmlockd->volumes_turn, lvmlockd->loop);
 	TAILQ_FOREACH(vg, state_vgs(lvmlockd->state), link) {
 		TAILQ_FOREACH(volume, &vg->volumes, link) {
 			if (!volume->clients)

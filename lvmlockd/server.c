@@ -50,7 +50,8 @@ TAILQ_HEAD(connection_list, connection);
 struct server {
 	struct lvmlockd *lvmlockd;
 	int pid_fd, listen_fd;
-	bool listening, job;
+	struct turn turn;
+	bool listening;
 	uint32_t last_number;
 	unsigned count;
 	struct connection_list connections;
@@ -58,13 +59,11 @@ struct server {
 
 /* ---- one connection ---- */
 
-static void on_job(void *data);
+static void on_turn(void *data);
 
-static void arrange_job(struct server *server)
+static void arrange_turn(struct server *server)
 {
-	if (!server->job &&
-	    qb_loop_job_add(server->lvmlockd->loop, QB_LOOP_MED, server, on_job) == 0)
-		server->job = true;
+	(void)turn_ask(&server->turn, server->lvmlockd->loop, server, on_turn);
 }
 
 static int32_t on_event(int32_t fd, int32_t revents, void *data);
@@ -86,7 +85,7 @@ static void mark_broken(struct connection *c)
 	c->broken = true;
 	/* Its descriptor would else go on telling of its end. */
 	(void)qb_loop_poll_del(c->server->lvmlockd->loop, c->fd);
-	arrange_job(c->server);
+	arrange_turn(c->server);
 }
 
 /* Bytes that left, or a negative errno. */
@@ -137,7 +136,7 @@ bool connection_send(struct connection *c, const char *text, size_t size, bool l
 	set_events(c);
 	/* What else it has sent already stands in our buffer, where poll(2) does not see it. */
 	if (last && c->in_size > 0)
-		arrange_job(c->server);
+		arrange_turn(c->server);
 	return true;
 }
 
@@ -251,12 +250,12 @@ static void listen_on(struct server *s)
 	s->listening = qb_loop_poll_add(s->lvmlockd->loop, QB_LOOP_LOW, s->listen_fd, POLLIN, s, on_connect) == 0;
 }
 
-static void on_job(void *data)
+static void on_turn(void *data)
 {
 	struct server *s = data;
 	struct connection *c, *next;
 
-	s->job = false;
+	s->turn.due = false;
 	for (c = TAILQ_FIRST(&s->connections); c; c = next) {
 		next = TAILQ_NEXT(c, link);
 		if (!c->broken)
@@ -420,8 +419,7 @@ void server_close(struct server *s)
 	(void)close(s->listen_fd);
 	while ((c = TAILQ_FIRST(&s->connections)))
 		close_connection(c);
-	if (s->job)
-		(void)qb_loop_job_del(s->lvmlockd->loop, QB_LOOP_MED, s, on_job);
+	turn_drop(&s->turn, s->lvmlockd->loop);
 	(void)unlink(s->lvmlockd->config.lvm_pid_file);
 	(void)close(s->pid_fd);
 	free(s);
