@@ -145,8 +145,8 @@ static void lose(struct entry *entry)
 
 	adopt->counts.lost++;
 	entry->state = ENTRY_DONE;
-	say(adopt, LOG_CRIT, "%s/%s is active on this node, but another node has its lock: BOTH MAY WRITE TO IT. End the programs "
-	    "that use it here, then: lvchange -an %s/%s; or fence this node", lv->vg_name,
+	say(adopt, LOG_CRIT, "%s/%s is active on this node, but another node has its lock: BOTH MAY "
+	    "WRITE TO IT. End the programs that use it here, then: lvchange -an %s/%s; or fence this node", lv->vg_name,
 	    lv->lv_name[0] ? lv->lv_name : lv->lv_uuid, lv->vg_name, lv->lv_name);
 	adopt->port.lost(adopt->port.context, lv);
 }
@@ -164,8 +164,9 @@ static void on_locked(void *data, int result)
 		else
 			adopt->counts.found++;
 		if (!entry->recorded)
-			say(adopt, LOG_WARNING, "%s/%s is active without a lock on record: locked %s", entry->lv.vg_name,
-			    entry->lv.lv_name, entry->lv.mode == ADOPT_EXCLUSIVE ? "exclusively" : "shared");
+			say(adopt, LOG_WARNING, "%s/%s is active without a lock on record: locked %s",
+			    entry->lv.vg_name, entry->lv.lv_name,
+			    entry->lv.mode == ADOPT_EXCLUSIVE ? "exclusively" : "shared");
 	} else if (result == -EAGAIN && !entry->recorded && entry->lv.mode == ADOPT_EXCLUSIVE) {
 		entry->lv.mode = ADOPT_SHARED;
 		entry->state = ENTRY_WANTED;
@@ -246,8 +247,8 @@ static void on_marked(void *data, int result, const char *const *vg_uuid, size_t
 
 	if (result < 0) {
 		adopt->blind = true;
-		say(adopt, LOG_ERR, "lvm does not say which VGs are this cluster's (%s): LVs active here that are not on "
-		    "record in /run/belay may be without a lock; see belay lv status", strerror(-result));
+		say(adopt, LOG_ERR, "lvm does not say which VGs are this cluster's (%s): LVs active here that "
+		    "are not on record in /run/belay may be without a lock; see belay lv status", strerror(-result));
 	}
 	for (size_t i = 0; i < adopt->count; i++) {
 		if (adopt->entry[i].state != ENTRY_UNSURE)

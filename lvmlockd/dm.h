@@ -38,7 +38,7 @@ struct dm_device {
 	bool part;			/* a device of the same VG stands on it */
 	/* Only if asked for, and only of LVM's; else NULL. */
 	char *table;			/* as dmsetup table has it, one line for each target */
-	char *beneath;			/* "8:16/17 253:3/21": the devices below, and which life of that number (diskseq) */
+	char *beneath;			/* "8:16/17 253:3/21": what is below, and its diskseq */
 };
 #define DM_NUMBER(major, minor) ((uint64_t)(major) << 32 | (uint32_t)(minor))
 
@@ -116,7 +116,7 @@ enum dm_action {
 	 * anything first. -EALREADY: it is suspended, by somebody else.
 	 */
 	DM_SUSPEND,
-	/* -EALREADY: it is not suspended. -EBUSY: a new table is loaded; who loaded it has to say what becomes of it. */
+	/* -EALREADY: it is not suspended. -EBUSY: a table is loaded; who did that says what becomes of it. */
 	DM_RESUME,
 	/*
 	 * The error target of the same size takes the place of the live table: all I/O fails, that under
@@ -162,7 +162,7 @@ struct dm_port {
 	/* Kill who is at it: a suspension that is under way is taken back by the kernel. done follows, with 0 if it was
 	 * done before. Only for what has answered -EINPROGRESS. */
 	void (*interrupt)(void *context, void *ticket);
-	/* done is not called any more; what is under way goes on. unlist: the list that was asked for with that data. */
+	/* done is not called any more; what is under way goes on. unlist: a list, by its data. */
 	void (*forget)(void *context, void *ticket);
 	void (*unlist)(void *context, void *data);
 	void *context;

@@ -175,8 +175,8 @@ static int take_table(struct dm_task *task, bool text, struct dm_device *device)
 				return -ENOMEM;
 			device->table = grown;
 		}
-		size += (size_t)sprintf(device->table + size, "%s%" PRIu64 " %" PRIu64 " %s %s", size > 0 ? "\n" : "", start,
-					length, type, params);
+		size += (size_t)sprintf(device->table + size, "%s%" PRIu64 " %" PRIu64 " %s %s",
+					size > 0 ? "\n" : "", start, length, type, params);
 		if (size > DM_TABLE_MAX) {
 			free(device->table);
 			device->table = NULL;

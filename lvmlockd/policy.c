@@ -263,8 +263,8 @@ int policy_give_up(struct policy *policy)
 	policy_status(policy, &status);
 	if (!policy->lost || status.count.frozen == 0)
 		return -EALREADY;
-	policy_log(policy, LOG_WARNING, "this node is to be stopped without quorum: %u suspended LVs return errors from now on",
-		   status.count.frozen);
+	policy_log(policy, LOG_WARNING, "this node is to be stopped without quorum: %u suspended LVs return "
+		   "errors from now on", status.count.frozen);
 	policy->given_up = true;
 	policy->stale = true;
 	advance(policy);

@@ -52,7 +52,7 @@ struct policy_port {
 	bool (*started)(void *context, const char *vg_name, const char *vg_uuid);
 	/* As lvm writes uuids. Of what the node holds: as belayd, or the file, says. */
 	enum policy_lock (*lock)(void *context, const char *lv_uuid);
-	/* Keep @text over a restart of this process, in place of what was kept; size 0: nothing. 0 or a negative errno. */
+	/* Keep @text over a restart, in place of what was kept; size 0: nothing. 0 or a negative errno. */
 	int (*save)(void *context, const char *text, size_t size);
 	/* lvm lvchange --refresh: makes the device what LVM's metadata say, and resumes it. 0 and done
 	 * follows, or a negative errno. */

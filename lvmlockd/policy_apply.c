@@ -200,8 +200,8 @@ static void tell_applied(struct policy *policy)
 	policy_status(policy, &status);
 	made = status.count.frozen + status.count.failed;
 	if (made > 0 || status.count.refused == 0)
-		policy_log(policy, LOG_NOTICE, "on_quorum_loss = %s: done, %u LVs %s, %" PRIu64 " ms after quorum was lost",
-			   policy_action_name(policy->action), made,
+		policy_log(policy, LOG_NOTICE, "on_quorum_loss = %s: done, %u LVs %s, %" PRIu64 " ms after "
+			   "quorum was lost", policy_action_name(policy->action), made,
 			   policy_wants_errors(policy) ? "return errors" : "are suspended", policy->took_ms);
 	if (status.count.hung > 0)
 		policy_log(policy, LOG_WARNING, "%u of them have I/O under way that their storage does not answer; "
@@ -231,9 +231,9 @@ static void tell_hung(const struct volume *volume, const char *where)
 {
 	char label[POLICY_LABEL_MAX];
 
-	policy_log(volume->policy, LOG_WARNING, "%s: nothing new is written, but I/O that was under way has no end yet%s%s: its "
-		   "storage does not answer. It will end when that does; see multipath -ll, or dmsetup ls --tree, "
-		   "for what is beneath %s", policy_label(volume, label, sizeof(label)),
+	policy_log(volume->policy, LOG_WARNING, "%s: nothing new is written, but I/O that was under way has no end "
+		   "yet%s%s: its storage does not answer. It will end when that does; see multipath -ll, or dmsetup "
+		   "ls --tree, for what is beneath %s", policy_label(volume, label, sizeof(label)),
 		   where[0] ? ", in the kernel's " : "", where, volume->name);
 }
 
@@ -246,8 +246,8 @@ static void refuse(struct volume *volume, int result)
 	if (volume->told)
 		return;
 	volume->told = true;
-	policy_log(volume->policy, LOG_ERR, "cannot %s %s: %s. It may be written without quorum until this node is fenced; it is "
-		   "tried again every %u s", dm_action_name(volume->doing),
+	policy_log(volume->policy, LOG_ERR, "cannot %s %s: %s. It may be written without quorum until this node is "
+		   "fenced; it is tried again every %u s", dm_action_name(volume->doing),
 		   policy_label(volume, label, sizeof(label)), strerror(-result), POLICY_CHECK_MS / 1000);
 }
 

@@ -28,10 +28,10 @@ static void give_to_other(struct volume *volume)
 		policy_act(volume, DM_FAIL);
 		return;
 	}
-	policy_log(volume->policy, LOG_CRIT, "%s: this node's lock was given away while it had no quorum, so this node was "
-		   "declared fenced. What was waiting to be written here is discarded and its device returns errors. End "
-		   "the programs that use it, then: dmsetup remove %s", policy_label(volume, label, sizeof(label)),
-		   volume->name);
+	policy_log(volume->policy, LOG_CRIT, "%s: this node's lock was given away while it had no quorum, so this "
+		   "node was declared fenced. What was waiting to be written here is discarded and its device "
+		   "returns errors. End the programs that use it, then: dmsetup remove %s",
+		   policy_label(volume, label, sizeof(label)), volume->name);
 	policy_drop(volume);
 }
 
@@ -195,8 +195,8 @@ void policy_refreshed(struct volume *volume, int result, const char *text)
 	if (volume->told)
 		return;
 	volume->told = true;
-	policy_log(volume->policy, LOG_ERR, "quorum is back, but %s still %s: lvm cannot refresh it: %s%s%s. It is tried again "
-		   "every %u s; by hand: %s %s", policy_label(volume, label, sizeof(label)),
+	policy_log(volume->policy, LOG_ERR, "quorum is back, but %s still %s: lvm cannot refresh it: %s%s%s. It is "
+		   "tried again every %u s; by hand: %s %s", policy_label(volume, label, sizeof(label)),
 		   volume->errors ? "returns errors" : "is suspended", strerror(-result), text[0] ? ": " : "", text,
 		   RETRY_MS / 1000, volume->errors ? "lvchange --refresh" : "dmsetup resume",
 		   volume->errors ? label : volume->name);

@@ -52,7 +52,7 @@ static void hang_up(struct quorum *quorum)
 		return;
 	if (quorum->fd >= 0) {
 		(void)qb_loop_poll_del(quorum->loop, quorum->fd);
-		/* Finalize would wait for an answer of a corosync that is stopped, but not on a connection that is shut. */
+		/* Shut, finalize waits for no answer of a corosync that is stopped. */
 		(void)shutdown(quorum->fd, SHUT_RDWR);
 	}
 	(void)quorum_finalize(quorum->handle);

@@ -200,7 +200,7 @@ static void unwatch(struct worker_job *job)
 	job->pid_fd = -1;
 }
 
-/* Keep what there is room for, and read on: who writes too much must not wait for us. 1; 0: nothing now; -1: the end. */
+/* Keep what there is room for, and read on: who writes too much must not wait. 1; 0: nothing now; -1: the end. */
 static int read_some(struct worker_job *job)
 {
 	char buffer[8192];

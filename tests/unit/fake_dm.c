@@ -263,7 +263,8 @@ static void note(struct fake_dm *dm, const struct dm_order *order, int result)
 	size_t used = strlen(dm->order);
 
 	(void)snprintf(dm->order + used, sizeof(dm->order) - used, "%s%s %s%s", used > 0 ? "; " : "",
-		       names[order->action], order->name, result == -EINPROGRESS ? " (hangs)" : result < 0 ? " (no)" : "");
+		       names[order->action], order->name,
+		       result == -EINPROGRESS ? " (hangs)" : result < 0 ? " (no)" : "");
 }
 
 static void answer_act(struct fake_dm *dm, struct fake_answer *answer)

@@ -121,9 +121,9 @@ static void test_text(void)
 	struct dm_buffer buffer = { .text = NULL };
 	uint64_t below[] = { DM_NUMBER(8, 16), DM_NUMBER(253, 7) };
 	char table[] = "0 8 linear 8:16 0\n8 8 linear 253:7 0", beneath[] = "8:16/1 253:7/22";
-	struct dm_device device = { .uuid = "u", .name = "strange\tname", .major = 253, .minor = 1048575, .suspended = true,
-				    .read_only = true, .live = true, .inactive = true, .open_count = 3,
-				    .size_bytes = 8192, .targets = "linear", .below = below, .below_count = 2,
+	struct dm_device device = { .uuid = "u", .name = "strange\tname", .major = 253, .minor = 1048575,
+				    .suspended = true, .read_only = true, .live = true, .inactive = true,
+				    .open_count = 3, .size_bytes = 8192, .targets = "linear", .below = below, .below_count = 2,
 				    .table = table, .beneath = beneath };
 	unsigned accepted = 0;
 	char long_line[600];

@@ -231,7 +231,8 @@ static void test_order(void)
 	locks(&w, true);
 	quorum(&w, true);
 	quorum(&w, false);
-	ok_done(&w, "suspend w-a; suspend v-t; suspend v-r", "what stands on another is suspended first, parts never are");
+	ok_done(&w, "suspend w-a; suspend v-t; suspend v-r",
+		"what stands on another is suspended first, parts never are");
 	quorum(&w, true);
 	ok_done(&w, "resume v-r; resume w-a; resume v-t", "and resumed last");
 	end(&w);

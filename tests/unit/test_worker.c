@@ -93,7 +93,8 @@ static void test_programs(qb_loop_t *loop, struct worker *worker)
 	task = shell(loop, &seen, argv, "echo $$; cut -d' ' -f5 /proc/$$/stat; ls /proc/$$/fd; cat");
 	ok_int(worker_start(worker, &task, NULL), 0, "one that looks at itself is started");
 	qb_loop_run(loop);
-	ok(sscanf(seen.output, "%d\n%d\n%n", &pid, &group, &at) == 2 && pid == group, "it has a process group of its own");
+	ok(sscanf(seen.output, "%d\n%d\n%n", &pid, &group, &at) == 2 && pid == group,
+	   "it has a process group of its own");
 	ok_str(seen.output + at, "0\n1\n2\n", "and three descriptors, the first of them empty");
 
 	task.argv = NULL;
@@ -139,7 +140,8 @@ static void test_functions(qb_loop_t *loop, struct worker *worker)
 	argument[0] = '?';
 	qb_loop_run(loop);
 	ok(seen.end == WORKER_EXITED && seen.status == 0, "it ends");
-	ok(seen.size == sizeof(argument) && strcmp(seen.output, "as") == 0, "its result is bytes, of what it was given");
+	ok(seen.size == sizeof(argument) && strcmp(seen.output, "as") == 0,
+	   "its result is bytes, of what it was given");
 
 	task = task_of(loop, &seen);
 	task.function = fail;
