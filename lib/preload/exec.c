@@ -40,7 +40,7 @@ __attribute__((constructor)) static void begin(void)
 {
 	exec_begin();
 	close_begin();
-	syscall_begin();
+	(void)kernel();
 }
 
 static void tell(void)

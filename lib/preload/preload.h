@@ -36,6 +36,7 @@
 #include <sys/queue.h>
 #include <sys/single_threaded.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "include/belay.h"
 #include "lib/preload/held.h"
@@ -345,7 +346,23 @@ int fcntl_lock(int fd, int cmd, struct flock *l);
 void *next_find(void *_Atomic *place, const char *name);
 void exec_begin(void);
 void close_begin(void);
-void syscall_begin(void);
+
+/* ---- syscall.c ---- */
+
+/* The C library's syscall(), found if need be; what stands by that name here is the program's. */
+typedef long kernel_call(long number, ...);
+extern kernel_call *_Atomic kernel_found __attribute__((visibility("hidden")));
+kernel_call *kernel_find(void);
+
+static inline kernel_call *kernel(void)
+{
+	kernel_call *found = atomic_load_explicit(&kernel_found, memory_order_relaxed);
+
+	return found ? found : kernel_find();
+}
+
+#undef syscall
+#define syscall(...) kernel()(__VA_ARGS__)
 
 /* ---- say.c ---- */
 

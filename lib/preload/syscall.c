@@ -15,13 +15,17 @@
 
 #define ARGS 6
 
-static struct {
-	void *_Atomic syscall;
-} next;
+kernel_call *_Atomic kernel_found;
 
-void syscall_begin(void)
+kernel_call *kernel_find(void)
 {
-	(void)next_find(&next.syscall, "syscall");
+	void *_Atomic place = NULL;
+	void *at = next_find(&place, "syscall");
+	kernel_call *found;
+
+	memcpy(&found, &at, sizeof(at));
+	atomic_store_explicit(&kernel_found, found, memory_order_relaxed);
+	return found;
 }
 
 static void *pointer(long arg)
@@ -34,11 +38,7 @@ static void *pointer(long arg)
 
 static long forward(long number, const long *arg)
 {
-	long (*own)(long, ...);
-	void *at = next_find(&next.syscall, "syscall");
-
-	memcpy(&own, &at, sizeof(at));
-	return own(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	return kernel()(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
 
 /* More arguments may be read than there are, as the C library does it, too. */
@@ -52,7 +52,8 @@ static long forward(long number, const long *arg)
 		va_end(read_args);			\
 	} while (0)
 
-/* What syscall() is within this library. */
+/* What syscall() is within libbelay's sources. */
+#undef syscall
 long preload_syscall(long number, ...)
 {
 	long arg[ARGS];
@@ -64,7 +65,6 @@ long preload_syscall(long number, ...)
 /* Here the program's are meant. */
 #undef close
 int close(int fd);
-#undef syscall
 INTERPOSED long syscall(long number, ...);
 INTERPOSED long syscall(long number, ...)
 {
