@@ -79,6 +79,7 @@ static void on_lost(void *context)
 	struct lvmlockd *d = context;
 
 	d->phase = LVMLOCKD_CONNECTING;
+	d->all_adopted = false;
 	qb_log(LOG_ERR, "the connection to belayd is lost: nothing can be locked until it is back");
 	notify("STATUS=waiting for belayd");
 	adoption_stop(d);
@@ -135,9 +136,15 @@ static bool may_connect(void *context)
 
 /* ---- for the others ---- */
 
-bool lvmlockd_may_lock(const struct lvmlockd *d)
+/*
+ * Once all nodes have told belayd what they have, it is in the tables of all, and stays there when one
+ * of them is gone; until our belayd is, which may then begin with an empty table.
+ */
+bool lvmlockd_may_lock(struct lvmlockd *d)
 {
-	return d->phase == LVMLOCKD_SERVING && d->group && lvm_group_all_adopted(d->group);
+	if (!d->all_adopted)
+		d->all_adopted = d->phase == LVMLOCKD_SERVING && d->group && lvm_group_all_adopted(d->group);
+	return d->all_adopted;
 }
 
 void lvmlockd_note_lock(struct lvmlockd *d, const struct volume *volume)

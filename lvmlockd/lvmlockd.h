@@ -52,6 +52,7 @@ struct lvmlockd {
 	struct locks *locks;
 	struct lock *adopted;		/* this node has locked again what it has active */
 	bool has_adopted;
+	bool all_adopted;		/* all nodes have, at some time since belayd is there */
 	struct server *server;
 	/* NULL until they are there, and in tests that do without. */
 	struct worker *worker;
@@ -67,7 +68,7 @@ struct lvmlockd {
 
 /* life.c, for the others. */
 /* May an LV be locked: has every node said which ones it has active? */
-bool lvmlockd_may_lock(const struct lvmlockd *lvmlockd);
+bool lvmlockd_may_lock(struct lvmlockd *lvmlockd);
 /* The persistent lock of an LV was taken, changed or released. */
 void lvmlockd_note_lock(struct lvmlockd *lvmlockd, const struct volume *volume);
 /* Tell the other nodes that a VG was removed, or its metadata written. */

@@ -92,6 +92,8 @@ void request_handle(struct connection *connection)
 	const struct request_type *type = name ? find_type(name) : NULL;
 
 	connection_set_request(connection, type);
+	/* The sooner it is known, the less can come between. */
+	(void)lvmlockd_may_lock(connection_lvmlockd(connection));
 	if (type) {
 		qb_log(LOG_DEBUG, "%s of process %d (%s)", name, (int)connection_pid(connection),
 		       connection_command(connection));

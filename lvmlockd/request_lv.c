@@ -370,7 +370,7 @@ static const char *asked_uuid(struct connection *connection, const struct messag
 }
 
 /* 0: it may be locked now. */
-static int may_lock(const struct lvmlockd *lvmlockd, const struct vg *vg)
+static int may_lock(struct lvmlockd *lvmlockd, const struct vg *vg)
 {
 	if (vg->killed)
 		return LD_EVGKILLED;

@@ -8,6 +8,7 @@ CLUSTER_TESTS += \
 	tests/cluster/hints.sh \
 	tests/cluster/join.sh \
 	tests/cluster/lv.sh \
+	tests/cluster/lvm.sh \
 	tests/cluster/mutex.sh \
 	tests/cluster/partition.sh \
 	tests/cluster/pause.sh \
