@@ -20,7 +20,7 @@ trap 'rm -rf "$tmp"' EXIT
 printf '%s\n' '.Dd January 1, 2026' '.Dt BAD 1' .Os '.Sh NAME' '.Nm bad' '.Nd bad' '.Sh DESCRIPTION' '.Bl -tag' \
 	>"$tmp/bad.1"
 refuse "a planted unclosed list is found" lint "$tmp/bad.1"
-for page in belay.1 belay-preload.7 belayd.8 belay.conf.5 libbelay.3; do
+for page in belay.1 belay-preload.7 belayd.8 belay-lvmlockd.8 belay.conf.5 libbelay.3; do
 	if check "$page exists" test -s "$top_srcdir/man/$page"; then
 		check "$page is well-formed" lint "$top_srcdir/man/$page"
 	fi
