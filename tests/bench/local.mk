@@ -22,3 +22,7 @@ tests_bench_bench_halves_LDADD = lib/libbelay.la
 tests_bench_bench_recall_SOURCES = tests/bench/bench_recall.c tests/bench/bench.h
 tests_bench_bench_recall_LDADD = lib/libbelay.la
 tests_bench_bench_nolock_SOURCES = tests/bench/bench_nolock.c tests/bench/bench.h
+
+# Locks of LVM.
+EXTRA_DIST += tests/bench/volumes.sh tests/bench/dlm_stub.c
+noinst_PROGRAMS += tests/bench/lv_handover

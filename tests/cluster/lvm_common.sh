@@ -50,6 +50,29 @@ lvm() {
 	return "${PIPESTATUS[0]}"
 }
 
+# lvm_many NODE VG COUNT: LVs lv0, lv1, ... of one extent, by metadata, for lvcreate takes its time.
+lvm_many() {
+	lvm "$1" lvcreate -an -l1 -n lv0 "$2" >/dev/null && lvm "$1" vgcfgbackup -f "$BED_DIR/backup" "$2" >/dev/null ||
+		return 1
+	# The dollars are awk's.
+	# shellcheck disable=SC2016
+	awk -v count="$3" '
+		/^\t\tlv0 \{/ { inside = 1 }
+		inside { one = one $0 "\n" }
+		!inside { print }
+		inside && /^\t\t\}/ {
+			inside = 0
+			for (i = 0; i < count; i++) {
+				this = one
+				sub(/lv0 \{/, "lv" i " {", this)
+				sub(/id = "[^"]*"/, sprintf("id = \"belayA-aaaa-aaaa-aaaa-aaaa-aaaa-%06d\"", i), this)
+				sub(/"pv0", 0/, "\"pv0\", " i, this)
+				printf "%s", this
+			}
+		}' "$BED_DIR/backup" >"$BED_DIR/restore"
+	lvm "$1" vgcfgrestore -f "$BED_DIR/restore" "$2" >/dev/null
+}
+
 # lvm_ready NODE COMMAND ARGUMENT...: the same; again as long as belay-lvmlockd is just starting.
 lvm_ready() {
 	local i
