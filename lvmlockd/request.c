@@ -174,8 +174,8 @@ bool request_has_opt(const struct message *message, const char *word)
 	return strstr(request_text(message, "opts", ""), word) != NULL;
 }
 
-/* As LVM has them; it never sends others, and they go into names of locks and into a file. */
-static bool is_name(const char *text)
+/* LVM never sends others. They go into names of locks, and into a file where blanks and newlines have a meaning. */
+bool request_is_name(const char *text)
 {
 	size_t size = strlen(text);
 
@@ -183,11 +183,19 @@ static bool is_name(const char *text)
 	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_.-") == size;
 }
 
+bool request_is_uuid(const char *text)
+{
+	size_t size = strlen(text);
+
+	return size > 0 && size <= STATE_UUID_MAX && text[0] != '-' &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#-") == size;
+}
+
 const char *request_vg_name(struct connection *connection, const struct message *message)
 {
 	const char *name = request_text(message, "vg_name", "");
 
-	if (is_name(name))
+	if (request_is_name(name))
 		return name;
 	(void)request_result(connection, -EINVAL);
 	return NULL;

@@ -45,6 +45,9 @@ bool request_lock_result(struct connection *connection, int result, const char *
 
 /* A text of the request; @fallback if there is none, or it is too long to be one. */
 const char *request_text(const struct message *message, const char *key, const char *fallback);
+/* As LVM has them: of a VG or an LV; of 32 letters and digits, with hyphens. */
+bool request_is_name(const char *text);
+bool request_is_uuid(const char *text);
 bool request_has_opt(const struct message *message, const char *word);
 /* vg_name, if it is a name; else the request is answered by -EINVAL, and this is NULL. */
 const char *request_vg_name(struct connection *connection, const struct message *message);

@@ -356,14 +356,12 @@ static void on_request_done(void *context, int result, bool is_new)
 		volume_unlock(connection_lvmlockd(c), uuid);
 }
 
-/* As lvm writes it: 32 letters and digits, with hyphens. NULL: answered. */
+/* NULL: answered. */
 static const char *asked_uuid(struct connection *connection, const struct message *message)
 {
 	const char *uuid = request_text(message, "lv_uuid", "");
-	size_t size = strlen(uuid);
 
-	if (size > 0 && size <= STATE_UUID_MAX && uuid[0] != '-' &&
-	    strspn(uuid, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#-") == size)
+	if (request_is_uuid(uuid))
 		return uuid;
 	(void)request_result(connection, -EINVAL);
 	return NULL;
@@ -389,6 +387,7 @@ void request_lock_lv(struct lvmlockd *lvmlockd, struct connection *connection, c
 		.mode = lock_mode_find(message_text(message, "mode")),
 		.persistent = request_has_opt(message, "persistent"),
 	};
+	const char *name = request_text(message, "lv_name", "");
 	struct volume *volume;
 	const char *uuid;
 	int r = 0;
@@ -403,14 +402,14 @@ void request_lock_lv(struct lvmlockd *lvmlockd, struct connection *connection, c
 				lvmlockd->config.lvm_lv_wait_s * 1000;
 	else
 		model.wait_ms = lvmlockd->config.lvm_lv_wait_s * 1000;
-	if (model.mode == MODE_COUNT)
+	if (model.mode == MODE_COUNT || (name[0] != '\0' && !request_is_name(name)))
 		r = -EINVAL;
 	else if (model.mode != MODE_UN)
 		r = may_lock(lvmlockd, vg);
 	else if (!state_volume(lvmlockd->state, uuid))
 		r = -ENOENT;
 	if (r == 0)
-		r = get_volume(lvmlockd, vg->name, uuid, request_text(message, "lv_name", ""), &volume);
+		r = get_volume(lvmlockd, vg->name, uuid, name, &volume);
 	if (r == 0 && !add_task(volume, &model))
 		r = -ENOMEM;
 	if (r < 0)
@@ -544,6 +543,8 @@ int volume_lock(struct lvmlockd *lvmlockd, const char *vg_name, const char *lv, 
 
 	if (r < 0)
 		return r;
+	if (!request_is_uuid(uuid) || (lv[0] != '\0' && !request_is_name(lv)))
+		return -EINVAL;
 	r = get_volume(lvmlockd, vg_name, uuid, lv, &volume);
 	if (r < 0)
 		return r;

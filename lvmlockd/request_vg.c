@@ -104,12 +104,13 @@ static void on_started(void *context, int result)
 	answer_start_waits(d);
 }
 
-/* "1.MINOR.PATCH:CLUSTER.belay": only what is behind the colon is ours, as the first number is the format. */
+/* "1.MINOR.PATCH:CLUSTER.belay": what is behind the colon is ours, the first number is the format. */
 bool vg_args_are_ours(const struct lvmlockd *lvmlockd, const char *args)
 {
 	const char *cluster = strchr(args, ':'), *own = strchr(lvmlockd->marker, ':');
 
-	return strncmp(args, "1.", 2) == 0 && cluster && own && strcmp(cluster, own) == 0;
+	return strncmp(args, "1.", 2) == 0 && cluster && own && strcmp(cluster, own) == 0 &&
+	       args + strspn(args, "0123456789.") == cluster;
 }
 
 static void tell_foreign(const struct lvmlockd *lvmlockd, const char *name, const char *args)
@@ -155,7 +156,7 @@ void request_start_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 {
 	const char *name = request_vg_name(connection, message);
 	const char *args = request_text(message, "vg_lock_args", "none");
-	const char *uuid = request_text(message, "vg_uuid", "");
+	const char *uuid = request_text(message, "vg_uuid", "none");
 	struct vg *vg;
 	int r = 0;
 
@@ -166,7 +167,7 @@ void request_start_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 		r = -EPROTONOSUPPORT;
 	else if (lvmlockd->phase == LVMLOCKD_CONNECTING)
 		r = LD_EMANAGER;
-	else if (strlen(args) > STATE_ARGS_MAX || strlen(uuid) > STATE_UUID_MAX)
+	else if (strlen(args) > STATE_ARGS_MAX || !request_is_uuid(uuid))
 		r = -EINVAL;
 	else if (!vg_args_are_ours(lvmlockd, args))
 		r = LD_EARGS;

@@ -137,7 +137,10 @@ stock() {
 }
 # It does not end by itself while it has VGs.
 stock_gone() { ! bed exec 1 pgrep -x lvmlockd; }
-no_stock() { bed exec 1 pkill -KILL -x lvmlockd && eventually stock_gone && bed exec 1 rm -f /run/stock.socket /run/stock.pid; }
+no_stock() {
+	bed exec 1 pkill -KILL -x lvmlockd && eventually stock_gone &&
+		bed exec 1 rm -f /run/stock.socket /run/stock.pid
+}
 if command -v lvmlockd >/dev/null; then
 	truncate -s 50M "$BED_DIR/disk2"
 	ours=$disk

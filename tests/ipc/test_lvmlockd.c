@@ -108,7 +108,8 @@ static void test_greeting(const struct lvmlockd_process *l)
 		ok_str(message_text(&answer, "protocol"), "lvmlockd", "of the protocol that lvm wants");
 		ok_int(message_number(&answer, "version", 0), 1, "in its version");
 	}
-	ok(file && fgets(pid, sizeof(pid), file) && atoi(pid) == l->pid, "there is a pid file, without which lvm gives up");
+	ok(file && fgets(pid, sizeof(pid), file) && atoi(pid) == l->pid,
+	   "there is a pid file, without which lvm gives up");
 	if (file)
 		fclose(file);
 	ok(stat(l->socket, &st) == 0 && (st.st_mode & 0777) == 0600, "the socket is root's only");
@@ -129,7 +130,7 @@ static void test_start(const struct lvmlockd_process *l)
 	}
 	ok_int(lvm_ask(fd, "request = \"init_vg\"\npid = 1\nvg_name = \"vg0\"\nvg_lock_type = \"sanlock\"\n"),
 	       -EPROTONOSUPPORT, "no VG of sanlock");
-	ok_int(named(fd, "vg_update", "vg0"), ENOLS, "its first version comes before it is started, which does no harm");
+	ok_int(named(fd, "vg_update", "vg0"), ENOLS, "its first version comes before it is started, and is no error");
 	ok_int(lock_vg(fd, "ex"), ENOLS, "a VG that is not started is not locked: it may be a local one");
 	ok_int(lock_vg(fd, "un"), ENOLS, "nor unlocked");
 	ok_int(lock_lv(fd, "ex", "persistent"), ENOLS, "nor its LVs");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bytes on lvm's socket that no lvm would send: each is answered by an error, or ends the connection; nobody else notices. */
+/*
+ * Bytes on lvm's socket that no lvm would send: each is answered by an error, or ends the
+ * connection; nobody else notices.
+ */
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -9,6 +12,7 @@
 #include "tests/ipc/lvmlockd.h"
 #include "tests/tap.h"
 
+#define DLM "vg_lock_type = \"dlm\"\n"
 #define LV_FIELDS "vg_name = \"vg0\"\nlv_name = \"lv0\"\nmode = \"ex\"\nopts = \"persistent\"\n"
 
 static void send_bytes(int fd, const char *bytes, size_t size)
@@ -90,19 +94,26 @@ static void test_nonsense(const struct lvmlockd_process *l)
 		{ "a VG without a name", "request = \"lock_vg\"\nmode = \"ex\"\n", -EINVAL },
 		{ "an empty name", "request = \"lock_vg\"\nmode = \"ex\"\nvg_name = \"\"\n", -EINVAL },
 		{ "a number as name", "request = \"lock_vg\"\nmode = \"ex\"\nvg_name = 7\n", -EINVAL },
-		{ "a name with a slash", "request = \"start_vg\"\nvg_name = \"a/b\"\nvg_lock_type = \"dlm\"\n", -EINVAL },
-		{ "a name with a newline", "request = \"start_vg\"\nvg_name = \"a\nb\"\nvg_lock_type = \"dlm\"\n", -EINVAL },
-		{ "a name with a blank", "request = \"start_vg\"\nvg_name = \"a b\"\nvg_lock_type = \"dlm\"\n", -EINVAL },
-		{ "a name like an option", "request = \"start_vg\"\nvg_name = \"-a\"\nvg_lock_type = \"dlm\"\n", -EINVAL },
+		{ "a name with a slash", "request = \"start_vg\"\nvg_name = \"a/b\"\n" DLM, -EINVAL },
+		{ "a name with a newline", "request = \"start_vg\"\nvg_name = \"a\nb\"\n" DLM, -EINVAL },
+		{ "a name with a blank", "request = \"start_vg\"\nvg_name = \"a b\"\n" DLM, -EINVAL },
+		{ "a name like an option", "request = \"start_vg\"\nvg_name = \"-a\"\n" DLM, -EINVAL },
 		{ "no mode", "request = \"lock_gl\"\n", -EINVAL },
 		{ "another mode", "request = \"lock_gl\"\nmode = \"cw\"\n", -EINVAL },
 		{ "no lock type", "request = \"init_vg\"\nvg_name = \"a\"\n", -EPROTONOSUPPORT },
 		{ "a VG that is not there", "request = \"kill_vg\"\nvg_name = \"a\"\n", -210 },
 		{ "an LV without a uuid", "request = \"lock_lv\"\n" LV_FIELDS, -EINVAL },
 		{ "a uuid with a blank", "request = \"lock_lv\"\n" LV_FIELDS "lv_uuid = \"a b\"\n", -EINVAL },
-		{ "a uuid that means nothing in a file", "request = \"lock_lv\"\n" LV_FIELDS "lv_uuid = \"-\"\n", -EINVAL },
+		{ "a uuid that means none in a file", "request = \"lock_lv\"\n" LV_FIELDS "lv_uuid = \"-\"\n",
+		  -EINVAL },
+		{ "a name of an LV with a blank", "request = \"lock_lv\"\nmode = \"ex\"\nopts = \"persistent\"\n"
+		  "vg_name = \"vg0\"\nlv_uuid = \"abc\"\nlv_name = \"a b\"\n", -EINVAL },
+		{ "a VG's uuid with a newline", "request = \"start_vg\"\nvg_name = \"a\"\n" DLM
+		  "vg_lock_args = \"" LVMLOCKD_MARKER "\"\nvg_uuid = \"a\nlv\"\n", -EINVAL },
+		{ "lock_args with a newline", "request = \"start_vg\"\nvg_name = \"a\"\n" DLM
+		  "vg_lock_args = \"1.\nlv x:standalone.belay\"\n", -212 },
 		{ "a uuid that is too long", "request = \"lock_lv\"\n" LV_FIELDS
-		  "lv_uuid = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"\n", -EINVAL },
+		  "lv_uuid = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"\n", -EINVAL },
 		{ "an LV without a mode", "request = \"lock_lv\"\nvg_name = \"vg0\"\nlv_uuid = \"abc\"\n", -EINVAL },
 	};
 	int fd = lvm_connect(l);
@@ -130,8 +141,10 @@ static void test_sizes(const struct lvmlockd_process *l)
 		       long_text), -EINVAL, "lock_args that are too long");
 	ok_int(lvm_ask(fd, "request = \"start_vg\"\nvg_name = \"v\"\nvg_lock_type = \"dlm\"\nvg_lock_args = \"x\"\n"
 		       "vg_uuid = \"%s\"\n", long_text), -EINVAL, "a VG's uuid that is too long");
-	ok_int(lvm_ask(fd, "request = \"lock_lv\"\n" LV_FIELDS "lv_uuid = \"abc\"\nvg_name = \"vg0\"\nlv_name = \"%s\"\n",
-		       long_text), 0, "an LV is known by its uuid");
+	ok_int(lvm_ask(fd, "request = \"lock_lv\"\nmode = \"ex\"\nopts = \"persistent\"\nvg_name = \"vg0\"\n"
+		       "lv_uuid = \"abc\"\nlv_name = \"%s\"\n", long_text), -EINVAL, "a name of an LV, too");
+	ok_int(lvm_ask(fd, "request = \"lock_lv\"\nmode = \"ex\"\nopts = \"persistent\"\nvg_name = \"vg0\"\n"
+		       "lv_uuid = \"abc\"\n"), 0, "an LV is known by its uuid");
 	ok_int(lvm_ask(fd, "request = \"lock_lv\"\nmode = \"un\"\nopts = \"persistent\"\nvg_name = \"vg0\"\n"
 		       "lv_uuid = \"abc\"\n"), 0, "only");
 	long_text[200] = 'a';
@@ -180,8 +193,8 @@ static void test_pieces(const struct lvmlockd_process *l)
 	ok_int(lvm_ask(other, "request = \"start_wait\"\n"), 0, "one that ends in the middle of a request is nothing");
 
 	/* What may be added to requests one day. */
-	ok_int(lvm_ask(other, "request = \"running_lm\"\nlater = [ \"a\", 2, [ 3 ] ]\nmore { x = 1\ny { z = \"}\" } }\n"
-		       "# a comment\nprev_lv_args = 'none'\nalign_mb = -1\nflag = yes\n"), 2,
+	ok_int(lvm_ask(other, "request = \"running_lm\"\nlater = [ \"a\", 2, [ 3 ] ]\n"
+		       "more { x = 1\ny { z = \"}\" } }\n# a comment\nprev_lv_args = 'none'\nalign_mb = -1\nflag = yes\n"), 2,
 	       "fields that are not known do no harm");
 	close(other);
 }

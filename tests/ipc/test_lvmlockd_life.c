@@ -27,7 +27,8 @@ static int lock_vg(int fd, const char *mode)
 static int start_vg(int fd)
 {
 	return lvm_ask(fd, "request = \"start_vg\"\nvg_name = \"vg0\"\nvg_lock_type = \"dlm\"\nversion = 3\n"
-		       "vg_lock_args = \"" LVMLOCKD_MARKER "\"\nvg_uuid = \"eOzcT8-khBL-DS7a-xv3k-VUrZ-gcE7-L2gcbv\"\n");
+		       "vg_lock_args = \"" LVMLOCKD_MARKER "\"\n"
+		       "vg_uuid = \"eOzcT8-khBL-DS7a-xv3k-VUrZ-gcE7-L2gcbv\"\n");
 }
 
 static void ok_lv_mode(int fd, const char *mode, const char *when)
