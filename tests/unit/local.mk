@@ -129,3 +129,20 @@ tests_unit_test_dm_LDADD = tests/unit/libfakedm.a lvmlockd/liblvmlockd.a
 tests_unit_test_policy_LDADD = tests/unit/libfakedm.a lvmlockd/liblvmlockd.a
 tests_unit_test_worker_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_worker_LDADD = lvmlockd/liblvmlockd.a $(QB_LIBS)
+
+# belay-lvmlockd: one command for all nodes.
+lv_tests = tests/unit/test_ask tests/unit/test_explain tests/unit/test_lv
+check_PROGRAMS += $(lv_tests)
+TESTS += $(lv_tests)
+tests_unit_test_ask_LDADD = lvmlockd/liblvmlockd.a
+tests_unit_test_explain_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_explain_LDADD = lvmlockd/liblvmlockd.a $(JSONC_LIBS)
+tests_unit_test_lv_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_lv_LDADD = lvmlockd/liblvmlockd.a $(PORTS_LIBS) $(JSONC_LIBS)
+
+check_PROGRAMS += tests/unit/test_tool_lv
+TESTS += tests/unit/test_tool_lv
+tests_unit_test_tool_lv_SOURCES = tests/unit/test_tool_lv.c tools/json.c tools/limit.c tools/lv_options.c \
+	tools/lv_status.c tools/parse.c tools/tool.c
+tests_unit_test_tool_lv_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -pthread
+tests_unit_test_tool_lv_LDADD = lib/libbelay.la wire/libbelaywire.a $(JSONC_LIBS)
