@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/clock.h"
 #include "daemon/notify.h"
+#include "lvmlockd/about.h"
 #include "lvmlockd/agent.h"
 #include "lvmlockd/command.h"
 #include "lvmlockd/group.h"
@@ -20,6 +22,9 @@
 
 /* How often it is told who keeps belayd from being connected to, in attempts of a second each. */
 #define TELL_EACH 10u
+
+/* How long nodes that run no belay-lvmlockd are waited for. */
+#define GRACE_US 5000000u
 
 /* ---- belayd comes and goes ---- */
 
@@ -47,6 +52,7 @@ static void say(struct lvmlockd *d)
 void life_serve(struct lvmlockd *d)
 {
 	d->phase = LVMLOCKD_SERVING;
+	d->serving_since_us = clock_now_us();
 	notify("STATUS=serving");
 	say(d);
 	guard_locks(d->guard, true);
@@ -137,13 +143,32 @@ static bool may_connect(void *context)
 /* ---- for the others ---- */
 
 /*
+ * After a restart of all belayds at once, a node that has LVs active may be some moments later than this
+ * one. Those that are members of belayd's group and not of ours are waited for that long.
+ */
+static bool somebody_may_come(struct lvmlockd *d)
+{
+	struct about about;
+
+	if (d->standalone || clock_now_us() - d->serving_since_us >= GRACE_US)
+		return false;
+	if (!locks_belay(d->locks) || about_belayd(locks_belay(d->locks), &about) < 0)
+		return true;
+	for (size_t i = 0; i < about.member_count; i++)
+		if (!lvm_group_has(d->group, about.member[i]))
+			return true;
+	return false;
+}
+
+/*
  * Once all nodes have told belayd what they have, it is in the tables of all, and stays there when one
  * of them is gone; until our belayd is, which may then begin with an empty table.
  */
 bool lvmlockd_may_lock(struct lvmlockd *d)
 {
 	if (!d->all_adopted)
-		d->all_adopted = d->phase == LVMLOCKD_SERVING && d->group && lvm_group_all_adopted(d->group);
+		d->all_adopted = d->phase == LVMLOCKD_SERVING && d->group &&
+				 lvm_group_all_adopted(d->group) && !somebody_may_come(d);
 	return d->all_adopted;
 }
 

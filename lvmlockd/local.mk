@@ -3,7 +3,8 @@
 # All of belay-lvmlockd but its main(), so that tests can link what they name of it.
 noinst_LIBRARIES += lvmlockd/liblvmlockd.a
 lvmlockd_liblvmlockd_a_SOURCES = \
-	lvmlockd/adoption.c lvmlockd/guard.c lvmlockd/guard.h lvmlockd/life.c lvmlockd/life.h lvmlockd/locks.c lvmlockd/locks.h \
+	lvmlockd/about.c lvmlockd/about.h lvmlockd/adoption.c lvmlockd/guard.c lvmlockd/guard.h \
+	lvmlockd/life.c lvmlockd/life.h lvmlockd/locks.c lvmlockd/locks.h \
 	lvmlockd/lvmlockd.h lvmlockd/message.c lvmlockd/message.h \
 	lvmlockd/request.c lvmlockd/request.h lvmlockd/request_admin.c lvmlockd/request_lock.c \
 	lvmlockd/request_lv.c lvmlockd/request_vg.c lvmlockd/server.c lvmlockd/server.h \

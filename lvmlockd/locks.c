@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <json-c/json.h>
 #include <poll.h>
 #include <qb/qbdefs.h>
 #include <qb/qblog.h>
@@ -12,11 +11,11 @@
 #include <sys/queue.h>
 
 #include "include/belay.h"
+#include "lvmlockd/about.h"
 #include "lvmlockd/turn.h"
 
 #define LOCKSPACE "volumes"
 #define NAME_MAX_BYTES 255u
-#define CLUSTER_MAX 127u
 /* belayd may be away for long: looking for it must cost nothing. */
 #define RETRY_NS QB_TIME_NS_IN_SEC
 
@@ -54,7 +53,7 @@ struct locks {
 	struct locks_handlers handlers;
 	struct belay *belay;		/* NULL: not connected */
 	uint32_t node;
-	char cluster[CLUSTER_MAX + 1];
+	struct about about;		/* as it was when the connection began */
 	int told;			/* the last failure to connect that was logged */
 	bool standalone;
 	struct turn turn;
@@ -352,31 +351,6 @@ static int32_t on_readable(int32_t fd, int32_t revents, void *data)
 	return 0;
 }
 
-/* The cluster's name, which belayd knows from corosync. */
-static int ask_cluster(struct locks *locks)
-{
-	struct json_object *status, *cluster, *group;
-	char *text = NULL;
-	int r = belay_command(locks->belay, "status", &text);
-
-	if (r < 0) {
-		free(text);
-		return r;
-	}
-	status = json_tokener_parse(text);
-	free(text);
-	r = -EPROTO;
-	if (status && json_object_object_get_ex(status, "cluster", &cluster) &&
-	    json_object_is_type(cluster, json_type_string) &&
-	    json_object_object_get_ex(status, "group", &group)) {
-		(void)snprintf(locks->cluster, sizeof(locks->cluster), "%s", json_object_get_string(cluster));
-		locks->standalone = strcmp(json_object_get_string(group), "standalone") == 0;
-		r = 0;
-	}
-	json_object_put(status);
-	return r;
-}
-
 /* What the node held is asked for again; on_regained() follows when all of it is answered. */
 static void regain(struct locks *locks)
 {
@@ -405,7 +379,7 @@ static int try_connect(struct locks *locks)
 
 	if (r < 0)
 		return r;
-	r = ask_cluster(locks);
+	r = about_belayd(locks->belay, &locks->about);
 	if (r == 0)
 		r = qb_loop_poll_add(locks->loop, QB_LOOP_MED, belay_fd(locks->belay), POLLIN, locks, on_readable);
 	if (r < 0) {
@@ -437,7 +411,7 @@ static void on_retry(void *data)
 		arrange_retry(locks, RETRY_NS);
 		return;
 	}
-	locks->handlers.on_connected(locks->handlers.context, locks->cluster, locks->node);
+	locks->handlers.on_connected(locks->handlers.context, locks->about.cluster, locks->node);
 	regain(locks);
 }
 
@@ -496,12 +470,12 @@ uint32_t locks_node(const struct locks *locks)
 
 const char *locks_cluster(const struct locks *locks)
 {
-	return locks->cluster;
+	return locks->about.cluster;
 }
 
 bool locks_standalone(const struct locks *locks)
 {
-	return locks->standalone;
+	return locks->about.standalone;
 }
 
 struct belay *locks_belay(struct locks *locks)

@@ -52,6 +52,7 @@ struct lvmlockd {
 	struct locks *locks;
 	struct lock *adopted;		/* this node has locked again what it has active */
 	bool has_adopted;
+	uint64_t serving_since_us;
 	bool all_adopted;		/* all nodes have, at some time since belayd is there */
 	struct server *server;
 	/* NULL until they are there, and in tests that do without. */

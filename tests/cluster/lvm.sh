@@ -120,13 +120,42 @@ check "until it gives it up" lvm 2 lvchange -an vg/two vg/one
 check "then node 1 has it" lvm_ready 1 lvchange -aey vg/two
 check "and gives it up" lvm 1 lvchange -an vg/two
 
-check "node 3 has LV two exclusively" lvm 3 lvchange -aey vg/two
+check "node 2 has LV two exclusively" lvm 2 lvchange -aey vg/two
+check "the belayds of all nodes are killed" bed signal KILL belayd 1 2 3
+check "and gone" bed wait-gone belayd 1 2 3
+check "new ones start" bed start belayd 1 2 3
+check "and serve" bed wait-synced 1 2 3
+check "node 1 locks again" lvm_ready 1 lvchange -aey vg/one
+check "LV two is node 2's as before" says "LV locked by other host: vg/two" 1 lvchange -aey vg/two
+check "node 2 knows" lvm_ready 2 lvchange -aey vg/two
+check "and gives it up" lvm 2 lvchange -an vg/two
+check "node 1, too" lvm 1 lvchange -an vg/one
+
+check "node 3 has LV two exclusively" lvm_ready 3 lvchange -aey vg/two
 check "its power fails" bed kill-node 3
 check "the others notice" bed wait-quorate 2 1 2
 check "the LV stays locked" says "LV locked by other host: vg/two" 1 lvchange -aey vg/two
 belay 1 fence-ack 3 --yes >"$BED_DIR/ack" 2>&1
 check "it is fenced: node 1 gets it" lvm_ready 1 lvchange -aey vg/two
 check "and gives it up" lvm 1 lvchange -an vg/two
+
+# ---- a VG that another node has removed ----
+
+# raw NODE REQUEST: of lvmlockd's protocol; vgremove would not go that far.
+raw() {
+	bed exec "$1" python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect("/run/lvm/lvmlockd.socket")
+s.sendall((sys.argv[1] + "\n##\n").encode())
+print(s.recv(65536).decode())' "$2"
+}
+free_vg() { raw 1 'request = "free_vg" vg_name = "vg"' | grep -q 'op_result = 0'; }
+check "node 1 removes the VG" free_vg
+removed() { says "VG vg lock failed: removed" 2 lvcreate -an -L4M -n three vg; }
+check "node 2 is told" eventually removed
+for node in 1 2; do check "node $node starts the VG, which is there again" lvm "$node" vgchange --lock-start vg; done
+check "node 2 can use it" lvm 2 lvs vg
 
 # ---- lvmlockd's own VGs ----
 
