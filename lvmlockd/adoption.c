@@ -392,10 +392,25 @@ static void begin_vgs(struct adoption *a)
 		begin_volumes(a);
 }
 
-/* All that was held is held again; what was released meanwhile is told now. */
+static void on_started_again(void *context, int result)
+{
+	(void)context;
+	if (result < 0 && result != -EIO)
+		qb_log(LOG_ERR, "that a VG is started here is not told to belayd (%s)", strerror(-result));
+}
+
+/*
+ * All that was held is held again; what was released meanwhile is told now. A VG whose lock was
+ * exclusive for the moment of busy_vg may have been refused that.
+ */
 static void resume(struct lvmlockd *d)
 {
 	int r = locks_forget_rest(d->locks);
+	struct vg *vg;
+
+	TAILQ_FOREACH(vg, state_vgs(d->state), link)
+		if (lock_held(vg->started) != MODE_SH && !lock_busy(vg->started))
+			(void)lock_take(vg->started, MODE_SH, 0, on_started_again, NULL);
 
 	if (r < 0 && r != -EIO)
 		qb_log(LOG_WARNING, "locks that were released without belayd are still in it: %s", strerror(-r));

@@ -16,6 +16,8 @@
 
 #define LOCKSPACE "volumes"
 #define NAME_MAX_BYTES 255u
+/* So many of the node's locks are asked for at a time; belayd limits what is not answered yet. */
+#define REGAIN_MAX 256u
 /* belayd may be away for long: looking for it must cost nothing. */
 #define RETRY_NS QB_TIME_NS_IN_SEC
 
@@ -34,8 +36,8 @@ struct lock {
 	enum lock_mode held, want;
 	enum step step;
 	uint32_t request;		/* STEP_ASKED */
-	bool regain;			/* it is asked for by itself, after belayd came back */
-	bool dropped;			/* ... and was released meanwhile */
+	bool regain;			/* it is, or will be, asked for by itself, after belayd came back */
+	bool dropped;			/* ... and was released while it was asked for */
 	bool cancelled, late;
 	bool closing;			/* nobody knows it any more: free it when its answer has come */
 	int result;			/* STEP_READY */
@@ -55,8 +57,8 @@ struct locks {
 	uint32_t node;
 	struct about about;		/* as it was when the connection began */
 	int told;			/* the last failure to connect that was logged */
-	bool standalone;
 	struct turn turn;
+	unsigned regain_asked;
 	bool regaining, lost;	/* lost: seen in a call, to be dealt with from the loop */
 	qb_loop_timer_handle timer;
 	struct lock_list all, asked, ready;
@@ -202,7 +204,10 @@ static int result_of(const struct lock *lock, int result)
 
 static void on_regain_answer(struct lock *lock, int result)
 {
-	TAILQ_REMOVE(&lock->locks->asked, lock, step_link);
+	struct locks *locks = lock->locks;
+
+	TAILQ_REMOVE(&locks->asked, lock, step_link);
+	locks->regain_asked--;
 	lock->step = STEP_IDLE;
 	lock->regain = false;
 	if (lock->closing) {
@@ -216,7 +221,7 @@ static void on_regain_answer(struct lock *lock, int result)
 		settle(lock);
 	} else if (result < 0) {
 		lock->held = MODE_UN;
-		lock->locks->handlers.on_refused(lock->locks->handlers.context, lock, result);
+		locks->handlers.on_refused(locks->handlers.context, lock, result);
 	}
 }
 
@@ -246,11 +251,40 @@ static void on_answer(struct locks *locks, const struct belay_event_info *event)
 	finish(lock, result_of(lock, event->result));
 }
 
+/* What the node held is asked for again, some at a time. */
+static void ask_more(struct locks *locks)
+{
+	struct lock *lock;
+	int r;
+
+	(void)belay_cork(locks->belay);
+	TAILQ_FOREACH(lock, &locks->all, link) {
+		if (locks->regain_asked == REGAIN_MAX || locks->lost)
+			break;
+		if (!lock->regain || lock->step != STEP_IDLE)
+			continue;
+		r = ask(lock, lock->held, false);
+		if (r == 0) {
+			locks->regain_asked++;
+			continue;
+		}
+		if (r == -ENOTCONN)
+			continue;
+		lock->regain = false;
+		lock->held = MODE_UN;
+		locks->handlers.on_refused(locks->handlers.context, lock, r);
+	}
+	note_lost(locks, belay_uncork(locks->belay));
+}
+
 static void check_regained(struct locks *locks)
 {
 	struct lock *lock;
 
 	if (!locks->regaining || !locks->belay || locks->lost)
+		return;
+	ask_more(locks);
+	if (locks->lost)
 		return;
 	TAILQ_FOREACH(lock, &locks->all, link)
 		if (lock->regain)
@@ -305,6 +339,7 @@ static void on_loss(struct locks *locks)
 
 	disconnect(locks);
 	locks->regaining = false;
+	locks->regain_asked = 0;
 	for (lock = TAILQ_FIRST(&locks->all); lock; lock = next) {
 		next = TAILQ_NEXT(lock, link);
 		if (lock->owner == LOCK_TRANSIENT)
@@ -312,7 +347,8 @@ static void on_loss(struct locks *locks)
 		if (lock->closing) {
 			free_lock(lock);
 		} else if (lock->regain) {
-			TAILQ_REMOVE(&locks->asked, lock, step_link);
+			if (lock->step == STEP_ASKED)
+				TAILQ_REMOVE(&locks->asked, lock, step_link);
 			lock->step = STEP_IDLE;
 			lock->regain = lock->dropped = false;
 		} else if (lock->step == STEP_ASKED) {
@@ -351,25 +387,14 @@ static int32_t on_readable(int32_t fd, int32_t revents, void *data)
 	return 0;
 }
 
-/* What the node held is asked for again; on_regained() follows when all of it is answered. */
+/* on_regained() follows when all that the node held is answered. */
 static void regain(struct locks *locks)
 {
 	struct lock *lock;
-	int r;
 
 	locks->regaining = true;
-	(void)belay_cork(locks->belay);
-	TAILQ_FOREACH(lock, &locks->all, link) {
-		if (lock->owner != LOCK_NODE || lock->held == MODE_UN || lock->step != STEP_IDLE)
-			continue;
-		r = ask(lock, lock->held, false);
-		lock->regain = r == 0;
-		if (r < 0 && r != -ENOTCONN) {
-			lock->held = MODE_UN;
-			locks->handlers.on_refused(locks->handlers.context, lock, r);
-		}
-	}
-	note_lost(locks, belay_uncork(locks->belay));
+	TAILQ_FOREACH(lock, &locks->all, link)
+		lock->regain = lock->owner == LOCK_NODE && lock->held != MODE_UN && lock->step == STEP_IDLE;
 	arrange_turn(locks);
 }
 
@@ -595,10 +620,12 @@ void lock_release(struct lock *lock)
 {
 	assert(!lock_busy(lock));
 	lock->held = MODE_UN;
-	if (lock->regain)
+	if (lock->regain && lock->step == STEP_ASKED) {
 		lock->dropped = true;
-	else
-		settle(lock);
+		return;
+	}
+	lock->regain = false;
+	settle(lock);
 }
 
 enum lock_mode lock_held(const struct lock *lock)

@@ -174,7 +174,7 @@ void request_start_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 	else if (vg && vg->starting)
 		r = LD_ESTARTING;
 	/* One that was removed elsewhere may have come again, under the same name. */
-	else if (vg && !(vg->removed && TAILQ_EMPTY(&vg->volumes)))
+	else if (vg && (!vg->removed || !TAILQ_EMPTY(&vg->volumes) || lock_busy(vg->started)))
 		r = -EEXIST;
 	if (r == LD_EARGS)
 		tell_foreign(lvmlockd, name, args);

@@ -154,6 +154,38 @@ static void test_belayd_restart(struct lvmlockd_process *l)
 	close(waiting);
 }
 
+/* More than are asked for at a time. */
+static void test_many(struct lvmlockd_process *l)
+{
+	const unsigned many = 700;
+	int fd = lvm_connect(l);
+	unsigned good = 0;
+
+	ok_int(start_vg(fd), 0, "a VG");
+	for (unsigned i = 0; i < many; i++)
+		good += lvm_ask(fd, "request = \"lock_lv\"\nmode = \"ex\"\nopts = \"persistent\"\n"
+				"vg_name = \"vg0\"\nlv_uuid = \"lv%u\"\n", i) == 0;
+	ok_uint(good, many, "many LVs are locked");
+	kill(l->belayd.pid, SIGKILL);
+	ok_int(belayd_wait(&l->belayd), 256 + SIGKILL, "belayd is killed");
+	belayd_spawn(&l->belayd, NULL);
+	ok(belayd_ready(&l->belayd) && lvmlockd_says(l, "STATUS=serving"), "it comes back");
+	ok(!lvmlockd_logged(l, "has lost its lock"), "no lock is lost");
+	kill(l->pid, SIGKILL);
+	ok_int(lvmlockd_wait(l), 256 + SIGKILL, "belay-lvmlockd is killed");
+	close(fd);
+	lvmlockd_spawn(l);
+	ok(lvmlockd_says(l, "STATUS=serving"), "a new one serves");
+	fd = lvm_connect(l);
+	good = 0;
+	for (unsigned i = 0; i < many; i++)
+		good += lvm_ask(fd, "request = \"lock_lv\"\nmode = \"un\"\nopts = \"persistent\"\n"
+				"vg_name = \"vg0\"\nlv_uuid = \"lv%u\"\n", i) == 0;
+	ok_uint(good, many, "it knows them all");
+	ok_int(lvm_ask(fd, "request = \"stop_vg\"\nvg_name = \"vg0\"\n"), 0, "the VG stops");
+	close(fd);
+}
+
 /* ---- only one, and its file ---- */
 
 static void test_second(struct lvmlockd_process *l)
@@ -277,6 +309,7 @@ int main(void)
 	if (l.pid > 0 && l.belayd.pid > 0) {
 		test_restart(&l);
 		test_belayd_restart(&l);
+		test_many(&l);
 		test_second(&l);
 		test_bad_file(&l);
 		test_lvmlockctl(&l);
