@@ -5,6 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+static void show_json(struct json_object *answer)
+{
+	printf("%s\n", json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PRETTY |
+						      JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
 static int show_status(const struct tool *tool, const struct lv_options *o, struct json_object *answer)
 {
 	unsigned wrong;
@@ -12,7 +18,7 @@ static int show_status(const struct tool *tool, const struct lv_options *o, stru
 	lv_add_holders(tool, answer);
 	wrong = lv_judge(answer);
 	if (o->json)
-		printf("%s\n", json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+		show_json(answer);
 	else
 		lv_show_status(stdout, answer);
 	return wrong > 0 || json_true(answer, "op_result") ? TOOL_NO : TOOL_OK;
@@ -37,7 +43,7 @@ static int run(const struct tool *tool, int argc, char **argv)
 		status = show_status(tool, &o, answer);
 	} else {
 		if (o.json)
-			printf("%s\n", json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+			show_json(answer);
 		else
 			lv_show(stdout, answer);
 		status = !json_true(answer, "op_result") && json_true(answer, "verified") ? TOOL_OK : TOOL_NO;

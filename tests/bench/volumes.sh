@@ -17,7 +17,10 @@ trap 'lvm_no_disk; "$top_srcdir/tests/cluster/bed" down; rm -rf "$BED_DIR"' EXIT
 handover=$build/tests/bench/lv_handover
 quotient() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.6g\n", b ? a / b : 0 }'; }
 # The socket of lvm in that node, from here.
-socket() { echo "/proc/$(<"$BED_DIR/n$1/init")/root/run/lvm/lvmlockd.socket"; }
+socket() {
+	local root=root
+	echo "/proc/$(<"$BED_DIR/n$1/init")/$root/run/lvm/lvmlockd.socket"
+}
 
 cluster 3
 lvm_disk $((64 + lvs / 8)) || die "no loop device"

@@ -31,7 +31,8 @@ static struct ask_message sample(enum ask_kind kind, unsigned variant)
 		} else if (m.answer.kind == ASK_LV) {
 			m.answer.lv = (struct ask_lv){
 				.vg = "vg", .name = "lv", .uuid = "abcdef-0123-4567-89ab-cdef-0123-456789",
-				.outcome = ASK_FAILED, .changed = true, .lock = ASK_SH, .since_s = 1, .dm = ASK_DM_ACTIVE,
+				.outcome = ASK_FAILED, .changed = true, .lock = ASK_SH,
+				.since_s = 1, .dm = ASK_DM_ACTIVE,
 				.open_count = 2, .size_bytes = 3, .lvm_size_bytes = 4, .targets = "linear",
 				.reason = "because",
 			};

@@ -25,9 +25,11 @@ static void test_explain(void)
 		  "lvm says: Something else of vg/data.", ASK_EX },
 		{ "data", "linear", "  Logical volume vg/data contains a filesystem in use.\n", "is mounted", ASK_EX },
 		{ "data", "linear", "  Logical volume vg/data in use.\n", "has it open", ASK_EX },
-		{ "data", "linear", "  LV vg/data lock failed: lockspace is inactive\n", "vgchange --lock-start", ASK_EX },
+		{ "data", "linear", "  LV vg/data lock failed: lockspace is inactive\n",
+		  "vgchange --lock-start", ASK_EX },
 		{ "data", "linear", "  VG vg lock failed: held by other host.\n", "has the VG locked", ASK_EX },
-		{ "", NULL, "  Volume group \"vg\" not found\n  Cannot process volume group vg\n", "no such VG", ASK_EX },
+		{ "", NULL, "  Volume group \"vg\" not found\n  Cannot process volume group vg\n",
+		  "no such VG", ASK_EX },
 		{ "data", NULL, "  Failed to find logical volume \"vg/data\"\n", "no such LV", ASK_EX },
 		{ "data", "linear", "  Cannot access VG vg with lock type dlm that requires lvmlockd.\n",
 		  "use_lvmlockd = 1", ASK_EX },
@@ -69,7 +71,8 @@ static void test_not_shared(void)
 #define ROW(name, size, layout, role, pool, origin, skip) \
 	"{\"vg_name\":\"vg\",\"vg_uuid\":\"vvvvvv-vvvv-vvvv-vvvv-vvvv-vvvv-vvvvvv\",\"vg_lock_type\":\"dlm\"," \
 	"\"lv_name\":\"" name "\",\"lv_uuid\":\"" name name name name name name "-bbbb-cccc-dddd-eeee-ffff-gggggg\"," \
-	"\"lv_size\":\"" size "\",\"lv_layout\":\"" layout "\",\"lv_role\":\"" role "\",\"pool_lv_uuid\":\"" pool "\"," \
+	"\"lv_size\":\"" size "\",\"lv_layout\":\"" layout "\",\"lv_role\":\"" role "\"," \
+	"\"pool_lv_uuid\":\"" pool "\"," \
 	"\"origin_uuid\":\"" origin "\",\"lv_skip_activation\":\"" skip "\"}"
 #define REPORT(rows) "  {\n \"report\": [ { \"lv\": [" rows "] } ]\n }\n"
 
@@ -114,7 +117,9 @@ static const struct lvs_lv linear = {
 
 static struct dm_device device_of(const struct lvs_lv *lv)
 {
-	struct dm_device device = { .name = "vg-data", .live = true, .size_bytes = lv->size_bytes, .targets = "linear" };
+	struct dm_device device = {
+		.name = "vg-data", .live = true, .size_bytes = lv->size_bytes, .targets = "linear",
+	};
 
 	verify_dm_uuid(lv, device.uuid);
 	return device;

@@ -122,7 +122,8 @@ static void write_lvm(const struct test *t)
 
 #define UUID(c) #c #c #c #c #c #c "-" #c #c #c #c "-" #c #c #c #c "-" #c #c #c #c "-" #c #c #c #c "-" #c #c #c #c "-" \
 	#c #c #c #c #c #c
-#define ROW(c, layout) "{\"vg_name\":\"vg\",\"vg_uuid\":\"" UUID(v) "\",\"vg_lock_type\":\"dlm\",\"lv_name\":\"" #c "\"," \
+#define ROW(c, layout) "{\"vg_name\":\"vg\",\"vg_uuid\":\"" UUID(v) "\"," \
+	"\"vg_lock_type\":\"dlm\",\"lv_name\":\"" #c "\"," \
 	"\"lv_uuid\":\"" UUID(c) "\",\"lv_size\":\"4096\",\"lv_layout\":\"" layout "\",\"lv_role\":\"public\"," \
 	"\"pool_lv_uuid\":\"\",\"origin_uuid\":\"\",\"lv_skip_activation\":\"\"}"
 #define REPORT(rows) "{\n \"report\": [ { \"lv\": [ " rows " ] } ] }\n"
@@ -358,7 +359,8 @@ static void test_all_of_vg(struct test *t)
 	ok(said(t, "undone 0") && !has_file(t, "active.a"), "that is told");
 	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nnodes = \"*\"\nkeep_partial = 1\n"), 0, "or they are to stay");
 	ok(t->result < 0 && has_file(t, "active.a") && has_file(t, "active.b"), "then they do");
-	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nmode = \"ex\"\nlv = \"b\"\n"), 0, "one that was active before");
+	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nmode = \"ex\"\nlv = \"b\"\n"), 0,
+	       "one that was active before");
 	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nmode = \"sh\"\n"), 0, "is not deactivated with the others");
 	ok(t->result < 0 && has_file(t, "active.b"), "when something fails");
 	ok(t->lock_calls > 0, "but locked exclusively again");

@@ -24,9 +24,11 @@ static void test_options(void)
 {
 	static const char *const wrong[] = {
 		"lv", "lv destroy vg", "lv activate", "lv activate vg/a/b", "lv activate /a", "lv activate vg/",
-		"lv activate vg --all --on 1", "lv activate vg --shared --exclusive", "lv activate vg --exclusive --all",
+		"lv activate vg --all --on 1", "lv activate vg --shared --exclusive",
+		"lv activate vg --exclusive --all",
 		"lv activate vg --exclusive --on 1,2", "lv deactivate vg --shared", "lv refresh vg --timeout 3",
-		"lv deactivate vg --keep-partial", "lv status --all", "lv activate vg --timeout soon", "lv activate vg b",
+		"lv deactivate vg --keep-partial", "lv status --all", "lv activate vg --timeout soon",
+		"lv activate vg b",
 		"lv activate vg --what",
 	};
 	struct lv_options o;
@@ -53,19 +55,22 @@ static void test_options(void)
 static bool judged(const char *n1, const char *n2, const char *more, unsigned want, const char *part)
 {
 	struct json_object *answer;
+	const char *judgement;
 	char text[2048];
 	unsigned got;
 	bool good;
 
-	snprintf(text, sizeof(text), "{ \"lvs\": [ { \"lv\": \"vg/data\", \"nodes\": [ { \"node\": 1, \"name\": \"n1\", %s }, "
+	snprintf(text, sizeof(text), "{ \"lvs\": [ { \"lv\": \"vg/data\", \"nodes\": [ "
+		 "{ \"node\": 1, \"name\": \"n1\", %s }, "
 		 "{ \"node\": 2, \"name\": \"n2\", %s } ]%s } ] }", n1, n2, more);
 	answer = json_tokener_parse(text);
 	if (!answer)
 		bail_out("the test's own JSON is none");
 	got = lv_judge(answer);
-	good = got == want && (!part || strstr(json_object_to_json_string_ext(answer, JSON_C_TO_STRING_NOSLASHESCAPE), part));
+	judgement = json_object_to_json_string_ext(answer, JSON_C_TO_STRING_NOSLASHESCAPE);
+	good = got == want && (!part || strstr(judgement, part));
 	if (!good)
-		diag("%u wrong: %s", got, json_object_to_json_string_ext(answer, JSON_C_TO_STRING_NOSLASHESCAPE));
+		diag("%u wrong: %s", got, judgement);
 	json_object_put(answer);
 	return good;
 }
@@ -81,7 +86,8 @@ static void test_judge(void)
 	ok(judged("\"lock\": \"ex\", \"dm\": \"unknown\"", "\"lock\": \"un\", \"dm\": \"unknown\"", "", 0, NULL),
 	   "without device-mapper");
 	ok(judged(ACTIVE("un"), NOTHING, "", 1, "n1 has it active without its lock"), "active without a lock");
-	ok(judged("\"lock\": \"ex\", \"dm\": \"inactive\"", NOTHING, "", 1, "does not have it active"), "locked in vain");
+	ok(judged("\"lock\": \"ex\", \"dm\": \"inactive\"", NOTHING, "", 1, "does not have it active"),
+	   "locked in vain");
 	ok(judged("\"lock\": \"ex\", \"dm\": \"suspended\"", NOTHING, "", 1, "suspended on n1"), "suspended");
 	ok(judged("\"lock\": \"ex\", \"dm\": \"no table\"", NOTHING, "", 1, "without a table"), "no table");
 	ok(judged("\"lock\": \"ex\", \"dm\": \"error target\"", NOTHING, "", 1, "error target"), "error target");
@@ -89,7 +95,8 @@ static void test_judge(void)
 		  "belay lv refresh vg/data --on n1"), "a node that was not refreshed");
 	ok(judged(ACTIVE("ex"), ACTIVE("sh"), "", 1, "this must not be"), "exclusive, and on another");
 	ok(judged(ACTIVE("ex"), ACTIVE("un"), "", 2, "active on 2 nodes"), "exclusive, and active on another");
-	ok(judged(NOTHING, NOTHING, ", \"elsewhere\": [ { \"node\": 3, \"mode\": \"exclusive\" } ]", 1, "belay fence-ack 3"),
+	ok(judged(NOTHING, NOTHING, ", \"elsewhere\": [ { \"node\": 3, \"mode\": \"exclusive\" } ]", 1,
+		  "belay fence-ack 3"),
 	   "locked by a node that left");
 }
 
