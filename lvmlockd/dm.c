@@ -128,6 +128,44 @@ static bool same_vg(const struct dm_device *a, const struct dm_device *b)
 	return is_lvm(a->uuid) && is_lvm(b->uuid) && memcmp(vg_id(a->uuid), vg_id(b->uuid), LVM_ID_SIZE) == 0;
 }
 
+/* The device right below @device that is such a layer of an LV of the same VG. */
+static const struct dm_device *layer_below(const struct dm_devices *devices, const struct dm_device *device,
+					   const char *layer)
+{
+	for (size_t i = 0; i < device->below_count; i++) {
+		const struct dm_device *below = at(devices, device->below[i]);
+
+		if (below && same_vg(below, device) && strcmp(layer_of(below->uuid), layer) == 0)
+			return below;
+	}
+	return NULL;
+}
+
+/* True: it was not that deep before. */
+static bool lower(struct dm_device *below, const struct dm_device *above)
+{
+	if (below->depth > above->depth)
+		return false;
+	below->depth = above->depth + 1;
+	return true;
+}
+
+/*
+ * As if it stood on the snapshot: a write to an origin whose snapshot has no table at the time is not copied, and
+ * the snapshot is spoilt. So the origin is stopped first, and goes on last.
+ */
+static bool lower_snapshot(const struct dm_devices *devices, struct dm_device *snapshot)
+{
+	const struct dm_device *real = layer_below(devices, snapshot, "real"), *origin = NULL;
+	char uuid[DM_TEXT_MAX + 1];
+
+	if (!real)
+		return false;
+	(void)snprintf(uuid, sizeof(uuid), "%.*s", (int)(layer_of(real->uuid) - 1 - real->uuid), real->uuid);
+	origin = dm_find(devices, uuid);
+	return origin && origin != snapshot && lower(snapshot, origin);
+}
+
 /* Device by device push down what is below. True: something moved. */
 static bool push_down(struct dm_devices *devices)
 {
@@ -142,11 +180,10 @@ static bool push_down(struct dm_devices *devices)
 			if (!below || below == above)
 				continue;
 			below->part = below->part || same_vg(above, below);
-			if (below->depth > above->depth)
-				continue;
-			below->depth = above->depth + 1;
-			moved = true;
+			moved = lower(below, above) || moved;
 		}
+		if (strcmp(above->targets, "snapshot") == 0)
+			moved = lower_snapshot(devices, above) || moved;
 	}
 	return moved;
 }
@@ -169,19 +206,6 @@ void dm_relate(struct dm_devices *devices)
 bool dm_is_top(const struct dm_device *device)
 {
 	return is_lvm(device->uuid) && layer_of(device->uuid)[0] == '\0' && !device->part;
-}
-
-/* The device right below @device that is such a layer of an LV of the same VG. */
-static const struct dm_device *layer_below(const struct dm_devices *devices, const struct dm_device *device,
-					   const char *layer)
-{
-	for (size_t i = 0; i < device->below_count; i++) {
-		const struct dm_device *below = at(devices, device->below[i]);
-
-		if (below && same_vg(below, device) && strcmp(layer_of(below->uuid), layer) == 0)
-			return below;
-	}
-	return NULL;
 }
 
 bool dm_lock_of(const struct dm_devices *devices, const struct dm_device *device,
@@ -242,15 +266,17 @@ bool dm_is_error(const struct dm_device *device)
 
 bool dm_is_stateless(const char *table)
 {
-	static const char *const stateless[] = { "linear", "striped" };
+	static const char *const stateless[] = { "linear", "striped", "snapshot-origin" };
 	const char *line = table;
-	char target[32];
+	char target[32], kind[8];
 	bool fine;
 
 	for (; *line; line += strcspn(line, "\n"), line += *line == '\n') {
 		if (sscanf(line, "%*u %*u %31s", target) != 1)
 			return false;
-		fine = false;
+		/* All there is to know of a persistent snapshot is on its disk; and lvm cannot do it: it looks for
+		 * the devices below in the live table. */
+		fine = sscanf(line, "%*u %*u snapshot %*s %*s %7s", kind) == 1 && kind[0] == 'P';
 		for (size_t i = 0; i < sizeof(stateless) / sizeof(stateless[0]); i++)
 			fine = fine || strcmp(target, stateless[i]) == 0;
 		if (!fine)

@@ -34,7 +34,7 @@ struct dm_device {
 	uint64_t *below;		/* the devices below it: DM_NUMBER(major, minor) */
 	size_t below_count;
 	/* dm_relate()'s: */
-	unsigned depth;			/* of the longest chain of devices that stand on it */
+	unsigned depth;			/* of the longest chain of what stands on it, or has to be stopped first */
 	bool part;			/* a device of the same VG stands on it */
 	/* Only if asked for, and only of LVM's; else NULL. */
 	char *table;			/* as dmsetup table has it, one line for each target */
@@ -173,7 +173,10 @@ struct dm_port {
 struct dm;
 struct worker;
 
-/* 0, -ENOMEM. deadline_ms: of each call. */
+/* What one action may take until it counts as hung; each is a few milliseconds when all is well. */
+#define DM_DEADLINE_MS 5000u
+
+/* 0, -ENOMEM. deadline_ms: of an action; a list, of many devices, has longer. */
 int dm_open(struct worker *worker, uint32_t deadline_ms, struct dm **ret_dm);
 /* Before worker_free(). Calls that are under way are forgotten. NULL is allowed. */
 void dm_close(struct dm *dm);

@@ -11,6 +11,7 @@
 #include "lvmlockd/dm_ioctl.h"
 #include "lvmlockd/worker.h"
 
+#define LIST_DEADLINE_MS 30000u
 #define LIST_BYTES_MAX (64u * 1024 * 1024)
 
 struct call {
@@ -80,7 +81,7 @@ static int list(void *context, bool tables, dm_listed done, void *data)
 	struct dm *dm = context;
 	struct worker_task task = {
 		.what = "list the devices of device-mapper", .function = dm_ioctl_list, .argument = &tables,
-		.argument_size = sizeof(tables), .deadline_ms = dm->deadline_ms, .output_max = LIST_BYTES_MAX,
+		.argument_size = sizeof(tables), .deadline_ms = LIST_DEADLINE_MS, .output_max = LIST_BYTES_MAX,
 		.urgent = true, .done = on_listed,
 	};
 	struct call *call = calloc(1, sizeof(*call));

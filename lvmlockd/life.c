@@ -257,7 +257,7 @@ int life_begin(struct lvmlockd *d)
 		goto fail;
 	r = worker_new(d->loop, &d->worker);
 	if (r == 0)
-		r = dm_open(d->worker, d->config.lvm_command_timeout_s * 1000, &d->dm);
+		r = dm_open(d->worker, DM_DEADLINE_MS, &d->dm);
 	if (r < 0)
 		goto fail;
 	r = locks_new(d->loop, d->config.socket, &handlers, &d->locks);

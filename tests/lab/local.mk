@@ -2,12 +2,15 @@
 # On virtual machines that share a disk: "make check-lab".
 LAB_TESTS += \
 	tests/lab/bed.sh \
+	tests/lab/dm.sh \
 	tests/lab/fence.sh \
 	tests/lab/quorum.sh \
 	tests/lab/volumes.sh
 EXTRA_DIST += $(LAB_TESTS) tests/lab/common.sh tests/lab/image tests/lab/init tests/lab/lab
 
-check_PROGRAMS += tests/lab/agent
+check_PROGRAMS += tests/lab/agent tests/lab/dm_probe
+tests_lab_dm_probe_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_lab_dm_probe_LDADD = lvmlockd/liblvmlockd.a $(QB_LIBS) $(DEVMAPPER_LIBS)
 
 # What the nodes get: belay as it is installed.
 lab-root: all

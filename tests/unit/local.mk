@@ -127,6 +127,12 @@ TESTS += $(dm_tests) tests/unit/test_worker
 tests_unit_test_adopt_LDADD = tests/unit/libfakedm.a lvmlockd/liblvmlockd.a
 tests_unit_test_dm_LDADD = tests/unit/libfakedm.a lvmlockd/liblvmlockd.a
 tests_unit_test_policy_LDADD = tests/unit/libfakedm.a lvmlockd/liblvmlockd.a
+check_PROGRAMS += tests/unit/test_quorum
+TESTS += tests/unit/test_quorum
+tests_unit_test_quorum_SOURCES = tests/unit/test_quorum.c \
+	tests/unit/fake_corosync.c tests/unit/fake_corosync.h
+tests_unit_test_quorum_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(COROSYNC_CFLAGS)
+tests_unit_test_quorum_LDADD = lvmlockd/liblvmlockd.a $(PORTS_LIBS)
 tests_unit_test_worker_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 tests_unit_test_worker_LDADD = lvmlockd/liblvmlockd.a $(QB_LIBS)
 

@@ -86,6 +86,7 @@ static void test_relations(void)
 	ok(!dm_is_top(GET(crypt)), "a device of others is no LV");
 	ok(dm_is_top(GET(thin)) && !dm_is_top(GET(pool)) && !dm_is_top(GET(data)), "of a pool the thin LV is used");
 	ok(dm_is_top(GET(origin)) && dm_is_top(GET(snap)), "an origin and its snapshot both are");
+	ok(GET(origin)->depth == 0 && GET(snap)->depth == 1, "the origin is to be stopped first");
 	ok(!dm_is_top(GET(real)) && !dm_is_top(GET(cow)), "but not their layers");
 	ok_uint(GET(stacked)->depth, 0, "nothing stands on the uppermost");
 	ok_uint(GET(crypt)->depth, 1, "one device on the next");
@@ -123,8 +124,8 @@ static void test_text(void)
 	char table[] = "0 8 linear 8:16 0\n8 8 linear 253:7 0", beneath[] = "8:16/1 253:7/22";
 	struct dm_device device = { .uuid = "u", .name = "strange\tname", .major = 253, .minor = 1048575,
 				    .suspended = true, .read_only = true, .live = true, .inactive = true,
-				    .open_count = 3, .size_bytes = 8192, .targets = "linear", .below = below, .below_count = 2,
-				    .table = table, .beneath = beneath };
+				    .open_count = 3, .size_bytes = 8192, .targets = "linear", .below = below,
+				    .below_count = 2, .table = table, .beneath = beneath };
 	unsigned accepted = 0;
 	char long_line[600];
 
@@ -171,6 +172,8 @@ static void test_tables(void)
 	(void)strcpy(device.targets, "linear,error");
 	ok(!dm_is_error(&device), "a device of which only a part is missing still works");
 	ok(dm_is_stateless("0 8 linear 8:0 0\n8 8 striped 2 128 8:0 0 8:16 0"), "linear and striped have no state");
+	ok(dm_is_stateless("0 8 snapshot 254:2 254:3 P 8"), "a snapshot has it on disk");
+	ok(!dm_is_stateless("0 8 snapshot 254:2 254:3 N 8"), "but not one that is not persistent");
 	ok(!dm_is_stateless("0 8 linear 8:0 0\n8 8 raid raid1 3 0 region_size 1024"), "raid has");
 	ok(!dm_is_stateless(""), "no table is none");
 	ok(!dm_is_stateless("0 8"), "nor is half a line");
