@@ -70,7 +70,7 @@ corosync_conf() { # N
 		  transport: udpu
 		  crypto_cipher: none
 		  crypto_hash: none
-		  token: 3000
+		  token: 5000
 		  token_coefficient: 0
 		}
 		quorum {
@@ -176,6 +176,8 @@ wait_synced() {
 
 # belay NODE ARGUMENT...: the command, run on that node.
 belay() { on "$1" belay "${@:2}"; }
+
+belay_fails() { belay "$@"; [ $? -eq 1 ]; }	# which is another status than that of a wrong option
 
 # serve NODE...: all that belay needs, on nodes that have just booted.
 serve() {
