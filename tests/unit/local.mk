@@ -152,3 +152,11 @@ tests_unit_test_tool_lv_SOURCES = tests/unit/test_tool_lv.c tools/json.c tools/l
 	tools/lv_status.c tools/parse.c tools/tool.c
 tests_unit_test_tool_lv_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -pthread
 tests_unit_test_tool_lv_LDADD = lib/libbelay.la wire/libbelaywire.a $(JSONC_LIBS)
+
+# belay-lvmlockd: what lvm says, and what is written down.
+lvm_tests = tests/unit/test_lvm_message tests/unit/test_lvm_state
+check_PROGRAMS += $(lvm_tests)
+TESTS += $(lvm_tests)
+tests_unit_test_lvm_message_LDADD = lvmlockd/liblvmlockd.a
+tests_unit_test_lvm_state_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
+tests_unit_test_lvm_state_LDADD = lvmlockd/liblvmlockd.a lib/libbelay.la $(QB_LIBS) $(JSONC_LIBS)
