@@ -8,6 +8,7 @@
 
 #include "lvmlockd/agent.h"
 #include "lvmlockd/group.h"
+#include "lvmlockd/holders.h"
 #include "lvmlockd/lv.h"
 #include "lvmlockd/request.h"
 #include "lvmlockd/volume.h"
@@ -213,33 +214,83 @@ void request_belay_lv(struct lvmlockd *lvmlockd, struct connection *connection, 
 	refuse(connection, r, why);
 }
 
+/* A node that has the LV locked, so most likely active, and cannot be asked to refresh it. */
+struct unasked {
+	const struct lvm_group *group;
+	uint32_t node;
+};
+
+static void on_holder(void *context, uint32_t node)
+{
+	struct unasked *unasked = context;
+
+	if (!lvm_group_has(unasked->group, node))
+		unasked->node = node;
+}
+
+static bool all_can_be_asked(struct lvmlockd *lvmlockd, const char *path, const char *uuid)
+{
+	struct unasked unasked = { .group = lvmlockd->group };
+	struct belay *belay = locks_belay(lvmlockd->locks);
+	char name[80];
+
+	if (!lvmlockd->group || !belay || holders_each(belay, uuid, on_holder, &unasked) < 0) {
+		qb_log(LOG_ERR, "%s was changed here, and it is not known which nodes have it active: lvchange "
+		       "--refresh where it is", path);
+		return false;
+	}
+	if (unasked.node == 0)
+		return true;
+	qb_log(LOG_ERR, "%s was changed here, but %s, which has it locked, has no belay-lvmlockd to refresh it: "
+	       "lvchange --refresh there", path, lvm_group_name(lvmlockd->group, unasked.node, name, sizeof(name)));
+	return false;
+}
+
+struct refreshing {
+	struct connection *connection;
+	struct lv_refresh *refresh;
+	bool incomplete;		/* of the nodes that have it not all are asked */
+};
+
 static void on_refreshed(void *context, int result, const char *text)
 {
-	struct connection *connection = context;
+	struct refreshing *refreshing = context;
 
 	if (result < 0)
 		qb_log(LOG_ERR, "an LV was changed by process %d, but could not be refreshed everywhere: %s",
-		       (int)connection_pid(connection), text);
-	(void)request_result(connection, result);
+		       (int)connection_pid(refreshing->connection), text);
+	connection_on_close(refreshing->connection, NULL, NULL);
+	(void)request_result(refreshing->connection, refreshing->incomplete ? -EIO : result);
+	free(refreshing);
 }
 
 static void on_refresh_closed(void *context)
 {
-	lv_refresh_abandon(context);
+	struct refreshing *refreshing = context;
+
+	lv_refresh_abandon(refreshing->refresh);
+	free(refreshing);
 }
 
 void request_refresh_lv(struct lvmlockd *lvmlockd, struct connection *connection, const struct message *message)
 {
-	struct lv_refresh *refresh;
-	int r = -ENOTCONN;
+	struct refreshing *refreshing = lvmlockd->lv ? calloc(1, sizeof(*refreshing)) : NULL;
+	const char *path = request_text(message, "path", "");
+	int r;
 
-	if (lvmlockd->lv)
-		r = lv_refresh_others(lvmlockd->lv, request_text(message, "path", ""), on_refreshed, connection,
-				      &refresh);
-	if (r == 0)
-		connection_on_close(connection, on_refresh_closed, refresh);
-	else
-		(void)request_result(connection, r < 0 ? r : 0);
+	if (!refreshing) {
+		(void)request_result(connection, lvmlockd->lv ? -ENOMEM : -ENOTCONN);
+		return;
+	}
+	refreshing->connection = connection;
+	refreshing->incomplete = !all_can_be_asked(lvmlockd, path, request_text(message, "lv_uuid", ""));
+	r = lv_refresh_others(lvmlockd->lv, path, on_refreshed, refreshing, &refreshing->refresh);
+	if (r == 0) {
+		connection_on_close(connection, on_refresh_closed, refreshing);
+		return;
+	}
+	(void)request_result(connection, r < 0 ? r : refreshing->incomplete ? -EIO : 0);
+	free(refreshing);
 }
 
 /* ---- the surface ---- */

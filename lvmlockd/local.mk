@@ -23,7 +23,7 @@ lvmlockd_liblvmlockd_a_SOURCES += \
 lvmlockd_liblvmlockd_a_SOURCES += \
 	lvmlockd/agent.c lvmlockd/agent.h lvmlockd/agent_private.h lvmlockd/agent_run.c \
 	lvmlockd/ask.c lvmlockd/ask.h lvmlockd/command.c lvmlockd/command.h lvmlockd/explain.c lvmlockd/explain.h \
-	lvmlockd/group.c lvmlockd/group.h \
+	lvmlockd/group.c lvmlockd/group.h lvmlockd/holders.c lvmlockd/holders.h \
 	lvmlockd/lv.c lvmlockd/lv.h lvmlockd/lvs.c lvmlockd/lvs.h \
 	lvmlockd/verify.c lvmlockd/verify.h
 

@@ -101,6 +101,21 @@ check "is called so" like "$(said '.text')" "no such node"
 belay 1 lv activate vg --on n1 --all >/dev/null 2>&1
 is $? 2 "wrong usage"
 
+# ---- an LV that several nodes have grows ----
+
+# lvm says it itself if it was told that the others could not be refreshed.
+grow() { lvm 1 lvextend --lockopt shupdate -L+4M vg/two >"$BED_DIR/grow" && ! grep -q Manual "$BED_DIR/grow"; }
+check "all nodes have an LV" does 1 activate vg/two --all
+check "it grows, and the others are told" grow
+check "the belay-lvmlockd of one of them ends" bed stop belay-lvmlockd 3
+refuse "then it is told that it was not refreshed everywhere" grow
+check "and where not" grep -q "but n3, which has it locked, has no belay-lvmlockd" \
+	"$(bed files 1)/log/belay-lvmlockd.out"
+check "it comes back" bed start belay-lvmlockd 3
+back() { lv 1 status vg/two && [ "$(locks two)" = "1 sh 2 sh 3 sh" ]; }
+check "and knows what it had" until_true back
+check "it grows again, and all are told" grow
+
 # ---- a node goes ----
 
 check "node 3 dies" bed kill-node 3
