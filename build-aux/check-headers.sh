@@ -24,7 +24,8 @@ refuse "a planted header without its includes is found" alone "$CC -x c" "$tmp/b
 
 while read -r header; do
 	check_alone "" "$CC -std=c11 -D_GNU_SOURCE -x c"
-done < <(cd "$top_srcdir" && find core wire daemon lib lvmlockd tools include tests -name '*.h' -not -path '*/tmp.*' | sort)
+done < <(cd "$top_srcdir" && find core wire daemon lib lvmlockd tools include tests -name '*.h' \
+	-not -path '*/tmp.*' | sort)
 
 header=include/belay.h
 check_alone ", as ISO C99" "$CC -std=c99 -pedantic -U_GNU_SOURCE -x c"

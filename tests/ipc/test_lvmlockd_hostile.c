@@ -194,7 +194,8 @@ static void test_pieces(const struct lvmlockd_process *l)
 
 	/* What may be added to requests one day. */
 	ok_int(lvm_ask(other, "request = \"running_lm\"\nlater = [ \"a\", 2, [ 3 ] ]\n"
-		       "more { x = 1\ny { z = \"}\" } }\n# a comment\nprev_lv_args = 'none'\nalign_mb = -1\nflag = yes\n"), 2,
+		       "more { x = 1\ny { z = \"}\" } }\n# a comment\nprev_lv_args = 'none'\n"
+		       "align_mb = -1\nflag = yes\n"), 2,
 	       "fields that are not known do no harm");
 	close(other);
 }

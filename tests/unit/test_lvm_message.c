@@ -21,7 +21,8 @@ static void describe(const char *text, size_t size, char *to, size_t to_size)
 		if (f->text)
 			at += (size_t)snprintf(to + at, to_size - at, "%s%s=%s", i ? " " : "", f->key, f->text);
 		else
-			at += (size_t)snprintf(to + at, to_size - at, "%s%s=#%" PRId64, i ? " " : "", f->key, f->number);
+			at += (size_t)snprintf(to + at, to_size - at, "%s%s=#%" PRId64, i ? " " : "", f->key,
+					       f->number);
 	}
 }
 
@@ -131,7 +132,8 @@ static void test_write(void)
 	ok_int(message_end(&out), 0, "an answer");
 	ok(out.size > 4 && memcmp(out.bytes + out.size - 4, END, 4) == 0, "has an end");
 	describe(out.bytes, out.size, got, sizeof(got));
-	ok_str(got, "response=OK op_result=#-210 text=a \"b\" \\ c?d?\xc3\xa4", "and reads again, but for control bytes");
+	ok_str(got, "response=OK op_result=#-210 text=a \"b\" \\ c?d?\xc3\xa4",
+	       "and reads again, but for control bytes");
 	message_begin(&out);
 	for (unsigned i = 0; i < 2000; i++)
 		message_put_text(&out, "key", "0123456789");
