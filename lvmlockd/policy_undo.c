@@ -123,6 +123,9 @@ void policy_undo(struct policy *policy)
 
 	if (!TAILQ_EMPTY(&policy->volumes)) {
 		if (!policy->locks) {
+			if (policy->state != POLICY_WAITING)
+				policy_log(policy, LOG_NOTICE, "quorum is back: LVs stay as they are until belayd "
+					   "has the locks of this node again");
 			policy->state = POLICY_WAITING;
 			return;
 		}

@@ -277,18 +277,23 @@ static int32_t on_exit_of_child(int32_t fd, int32_t revents, void *data)
 {
 	struct worker_job *job = data;
 	struct worker *worker = job->worker;
-	int status = 0;
+	int status;
+	pid_t pid;
 
 	(void)fd;
 	(void)revents;
-	if (waitpid(job->pid, &status, WNOHANG) == 0)
+	pid = waitpid(job->pid, &status, WNOHANG);
+	if (pid == 0)
 		return 0;
 	/* What it wrote is in the pipe by now; somebody it left behind may write there for ever. */
 	for (unsigned i = 0; i < 1024 && job->out_fd >= 0 && read_some(job) > 0; i++)
 		;
 	unwatch(job);
 	unlink_job(job);
-	if (job->expired)
+	/* Children that are ignored, or reaped by somebody else, leave no status: that is no success. */
+	if (pid < 0)
+		tell(job, WORKER_FAILED, -ECHILD, "");
+	else if (job->expired)
 		tell(job, WORKER_EXPIRED, 0, "");
 	else if (WIFSIGNALED(status))
 		tell(job, WORKER_SIGNALLED, WTERMSIG(status), "");

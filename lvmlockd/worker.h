@@ -16,7 +16,7 @@
 /* Programs at a time; the rest waits its turn. */
 #define WORKER_LIMIT 8u
 /* Urgent tasks at a time, on top: each is one ioctl or few, and on a dead SAN all of them hang. */
-#define WORKER_URGENT_LIMIT 256u
+#define WORKER_URGENT_LIMIT 512u
 /* So many left behind, and nothing but what is urgent is begun. */
 #define WORKER_HUNG_MAX 256u
 /* Between asking a child to end and making it. */
@@ -34,7 +34,7 @@ enum worker_end {
 	WORKER_SIGNALLED,	/* status: what signal ended it, and it was not us */
 	WORKER_EXPIRED,		/* the deadline passed and it was ended */
 	WORKER_HUNG,		/* the deadline passed and it goes on, where: see below */
-	WORKER_FAILED,		/* it could not be started; status: negative errno */
+	WORKER_FAILED,		/* it could not be started, or its end not be seen; status: negative errno */
 };
 
 struct worker_result {

@@ -205,6 +205,7 @@ static void test_freeze(void)
 	quorum(&w, true);
 	ok_done(&w, "", "with quorum again, the locks come first");
 	ok_int(status(&w).state, POLICY_WAITING, "they are waited for");
+	ok_said(&w, "until belayd has the locks", "which is said");
 	locks(&w, true);
 	ok_done(&w, "resume v-a; resume v-b", "then all is resumed");
 	ok(a->io == 1 && b->io == 1, "and what waited is written");
