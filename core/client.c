@@ -87,6 +87,16 @@ bool client_others(const struct belay_core *c, uint32_t node)
 	return cl != 0;
 }
 
+uint32_t client_volumes(const struct belay_core *c, uint32_t node)
+{
+	uint32_t cl = index_client(c, node, BELAY_CLIENT_NODE), o, count = 0;
+
+	for (o = cl != 0 ? client_at(c, cl)->owners : 0; o != 0; o = owner_at(c, o)->client_next)
+		for (uint32_t i = owner_at(c, o)->locks; i != 0; i = lock_at(c, i)->owner_next)
+			count++;
+	return count;
+}
+
 /* What was delegated to @node is nobody's any more. */
 static void disown(struct belay_core *c, uint32_t node)
 {

@@ -189,6 +189,7 @@ struct belay_action {
 	enum belay_mode mode;		/* also LEND LEND_HELD */
 	uint32_t node;			/* SNAPSHOT NODE_* HINT */
 	uint64_t incarnation;		/* SNAPSHOT NODE_* RESTART */
+	uint32_t volumes;		/* NODE_*: locks of the node itself, which stay */
 	const char *reason;		/* ISOLATE: static text */
 };
 
@@ -223,7 +224,7 @@ struct belay_core *belay_core_init(void *memory, const struct belay_core_config 
  *   -ENOLCK   no room for one more local request or owner
  *   -ESHUTDOWN  LOCK: this node is leaving the cluster
  *   -ENOENT   CANCEL: no such request (it was answered already);
- *             FENCE: that node has not left
+ *             FENCE: that node has not left, or has left nothing behind
  *   -EBUSY    FENCE: the node is a member; LEAVE: already leaving
  *   -EAGAIN   FENCE: this node is not quorate or not synced and cannot say so
  * Ordered events never fail: what makes no sense is dropped and counted.
@@ -279,6 +280,7 @@ struct belay_node_info {
 	uint64_t incarnation;
 	uint64_t seq;		/* last op delivered from it */
 	uint64_t acked;		/* last of our ops it acknowledged */
+	uint32_t volumes;	/* locks of the node itself */
 };
 
 /* Counters grow for ever within a life; gauges (first part) are of now. */

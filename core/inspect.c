@@ -106,6 +106,7 @@ int belay_core_node(const struct belay_core *c, uint32_t index, struct belay_nod
 		.incarnation = n->incarnation,
 		.seq = n->seq,
 		.acked = n->acked,
+		.volumes = client_volumes(c, index),
 	};
 	return 1;
 }

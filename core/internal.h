@@ -708,6 +708,8 @@ bool client_release(struct belay_core *c, uint32_t client, bool ordered);
 void client_release_node(struct belay_core *c, uint32_t node, bool fenced);
 /* Has the node clients beside itself? */
 bool client_others(const struct belay_core *c, uint32_t node);
+/* How many locks the node itself has. */
+uint32_t client_volumes(const struct belay_core *c, uint32_t node);
 
 /* deliver.c: ordered ops on resources */
 void deliver_op(struct belay_core *c, const struct belay_op *op);

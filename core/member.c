@@ -49,6 +49,7 @@ static void tell(struct belay_core *c, enum belay_action_type type, uint32_t nod
 		.type = type,
 		.node = c->node[node].id,
 		.incarnation = c->node[node].incarnation,
+		.volumes = client_volumes(c, node),
 	};
 
 	core_emit(c, &a);
@@ -482,7 +483,9 @@ static void on_fenced(struct belay_core *c, const struct belay_op *op)
 	}
 	if (c->synced) {
 		/* S7: of that life and no other. */
-		if (n->standing != BELAY_NODE_LEFT || n->incarnation != op->incarnation)
+		if ((n->standing != BELAY_NODE_LEFT &&
+		     !(n->standing == BELAY_NODE_CLOSED && n->clients != 0)) ||
+		    n->incarnation != op->incarnation)
 			return;
 		close_life(c, i, true);
 	} else if (n->in_view || op->incarnation != 0) {
@@ -516,15 +519,13 @@ static void on_again(struct belay_core *c, const struct belay_op *op)
 
 static void on_leave(struct belay_core *c, uint32_t from)
 {
-	bool holds;
-
+	/* Its volumes may be active still: until it comes back, or is fenced, they are its own. But
+	 * of this life nothing more comes, and nobody waits for it. */
 	client_release_node(c, from, false);
-	/* Its volumes are active still: until it comes back, or is fenced, they are its own. */
-	holds = c->node[from].clients != 0;
-	c->node[from].standing = holds ? BELAY_NODE_LEFT : BELAY_NODE_CLOSED;
+	c->node[from].standing = BELAY_NODE_CLOSED;
 	c->node[from].synced = false;
 	if (from != c->self) {
-		tell(c, holds ? BELAY_ACTION_NODE_LEFT : BELAY_ACTION_NODE_CLOSED, from);
+		tell(c, BELAY_ACTION_NODE_CLOSED, from);
 		stable_update(c);
 		return;
 	}
@@ -573,7 +574,7 @@ int member_fence(struct belay_core *c, uint32_t id)
 	n = &c->node[i];
 	if (n->in_view)
 		return -EBUSY;
-	if (n->standing == BELAY_NODE_CLOSED)
+	if (n->standing == BELAY_NODE_CLOSED && n->clients == 0)
 		return -ENOENT;
 	if (c->stale || !member_quorate(c))
 		return -EAGAIN;

@@ -64,6 +64,10 @@ static void log_node(const struct engine *e, const struct belay_action *a)
 
 	if (a->type == BELAY_ACTION_NODE_JOINED)
 		qb_log(LOG_NOTICE, "node %" PRIu32 " (%s) joined", a->node, name);
+	else if (a->type == BELAY_ACTION_NODE_CLOSED && a->volumes > 0)
+		qb_log(LOG_WARNING, "node %" PRIu32 " (%s) left in order, but %" PRIu32 " locks of "
+		       "volumes are its own until belayd is back there. If it has certainly stopped: "
+		       "belay fence-ack %" PRIu32, a->node, name, a->volumes, a->node);
 	else if (a->type == BELAY_ACTION_NODE_CLOSED)
 		qb_log(LOG_NOTICE, "node %" PRIu32 " (%s) certainly holds nothing any more: what it "
 		       "had locked is free", a->node, name);
@@ -145,7 +149,9 @@ static void on_action(void *context, const struct belay_action *a)
 		tell(e, a);
 		break;
 	case BELAY_ACTION_LEFT:
-		engine_finish(e, ENGINE_LEFT, "left the cluster with nothing held");
+		engine_finish(e, ENGINE_LEFT, a->volumes > 0 ?
+			      "left the cluster; its locks of volumes stay" :
+			      "left the cluster with nothing held");
 		break;
 	case BELAY_ACTION_ISOLATE:
 		engine_finish(e, ENGINE_ISOLATED, a->reason);

@@ -135,6 +135,7 @@ static void put_nodes(struct json_object *to, const struct engine *engine,
 		put_u64(one, "incarnation", node.incarnation);
 		put_u64(one, "delivered", node.seq);
 		put_u64(one, "acknowledged", node.acked);
+		put_u64(one, "volumes", node.volumes);
 		put_u64(one, "unanswered_ms", unanswered_us(engine, &node) / 1000);
 		json_object_array_add(nodes, one);
 	}

@@ -121,6 +121,11 @@ static void wrong_nodes(struct wrong *wrong, const struct status_view *view)
 		else if (strcmp(standing, "member") == 0 && !json_true(node, "synced") && synced)
 			say(wrong, "NOTE", "node %s is still fetching the lock table",
 			    node_label(node, "name", label, sizeof(label)));
+		else if (strcmp(standing, "closed") == 0 && json_u64(node, "volumes") > 0)
+			say(wrong, "NOTE", "node %s has left in order, and keeps %" PRIu64 " locks of "
+			    "volumes until belayd is back there; or, if it has certainly stopped: "
+			    "belay fence-ack %" PRIu64, node_label(node, "name", label, sizeof(label)),
+			    json_u64(node, "volumes"), json_u64(node, "node"));
 		wrong_silent(wrong, node);
 	}
 }
@@ -239,14 +244,15 @@ static void print_nodes(FILE *to, struct json_object *s)
 	size_t i, count = json_count(s, "nodes");
 	const char *standing;
 
-	fprintf(to, "\n  %10s  %-24s %-9s %s\n", "node", "name", "standing", "synced");
+	fprintf(to, "\n  %10s  %-24s %-9s %-6s %s\n", "node", "name", "standing", "synced", "volumes");
 	for (i = 0; i < count; i++) {
 		node = json_object_array_get_idx(nodes, i);
 		standing = json_text(node, "standing");
-		fprintf(to, "%c %10" PRIu64 "  %-24.24s %-9s %s\n",
+		fprintf(to, "%c %10" PRIu64 "  %-24.24s %-9s %-6s %" PRIu64 "\n",
 			json_u64(node, "node") == self ? '*' : ' ', json_u64(node, "node"),
 			json_text(node, "name"), strcmp(standing, "left") == 0 ? "LEFT" : standing,
-			strcmp(standing, "member") != 0 ? "-" : json_true(node, "synced") ? "yes" : "no");
+			strcmp(standing, "member") != 0 ? "-" : json_true(node, "synced") ? "yes" : "no",
+			json_u64(node, "volumes"));
 	}
 	if (!standalone(s))
 		fprintf(to, "  grants between nodes want %s\n",

@@ -170,9 +170,28 @@ static void test_leave(void)
 	ok_int(ring_leave(ring, 2), 0, "another one without");
 	ring_pass(ring, 50 * MS);
 	ok(ring_left(ring, 1) && ring_left(ring, 2), "neither has to wait");
-	ok_int(standing(ring, 3, 1), BELAY_NODE_LEFT, "the one has left, and is not done with");
-	ok_int(standing(ring, 3, 2), BELAY_NODE_CLOSED, "the other is");
-	ok_uint(held(ring, 3, 1), 1, "its volume is its own");
+	ok_int(standing(ring, 3, 1), BELAY_NODE_CLOSED, "nothing more comes of the one");
+	ok_int(standing(ring, 3, 2), BELAY_NODE_CLOSED, "nor of the other");
+	ok_uint(held(ring, 3, 1), 1, "but its volume is its own");
+	(void)ring_free(ring);
+}
+
+/* Where all must know, nobody waits for who has left in order. */
+static void test_leave_two(void)
+{
+	struct ring *ring = ring_new(2, BELAY_STABLE_ALL, NULL);
+
+	(void)lock(ring, node(1), 0, EX);
+	(void)ring_leave(ring, 1);
+	ring_pass(ring, 50 * MS);
+	ring_kill(ring, 1);
+	ring_pass(ring, 50 * MS);
+	ok_int(lock(ring, node(2), 1, EX), 0, "the other goes on");
+	ok_int(lock(ring, node(2), 0, EX), -EAGAIN, "without the volume of the one that has left");
+	ok_int(ring_fence(ring, 2, 1), 0, "which can be fenced");
+	ring_pass(ring, 50 * MS);
+	ok_int(lock(ring, node(2), 0, EX), 0, "and then the volume is free");
+	ok_int(ring_fence(ring, 2, 1), -ENOENT, "once");
 	(void)ring_free(ring);
 }
 
@@ -183,5 +202,6 @@ int main(void)
 	test_outlives_belayd();
 	test_fence();
 	test_leave();
+	test_leave_two();
 	return done_testing();
 }
