@@ -86,7 +86,7 @@ static int take_recorded(struct adopt *adopt, const struct dm_devices *devices)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && adopt->port.recorded(adopt->port.context, i, &lv); i++) {
-		active = adopt->blind || dm_is_active(devices, lv.lv_uuid);
+		active = adopt->blind || lv.coming || dm_is_active(devices, lv.lv_uuid);
 		r = add(adopt, &lv, true, active ? ENTRY_WANTED : ENTRY_IDLE);
 	}
 	return r;

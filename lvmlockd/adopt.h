@@ -4,7 +4,7 @@
  * again, what it had locked and is not active is given back. In order:
  *
  *	the list of devices
- *	recorded and active: locked again in its mode; recorded and not active: unlocked
+ *	recorded and active, or about to be: locked again in its mode; recorded and not active: unlocked
  *	active in a marked VG, but not recorded: exclusively if possible, or else shared
  *	all of the node's locks that are in neither are forgotten
  *	"adopted" is locked
@@ -34,6 +34,7 @@ struct adopt_lv {
 	char lv_uuid[DM_LVM_UUID_MAX + 1];
 	char lv_name[DM_LVM_NAME_MAX + 1];	/* "" if not recorded */
 	enum adopt_mode mode;
+	bool coming;			/* recorded, and who locked it still runs: it may be about to activate it */
 };
 
 typedef void (*adopt_answered)(void *data, int result);

@@ -114,6 +114,7 @@ static bool recorded(void *context, size_t index, struct adopt_lv *ret_lv)
 	if (!volume)
 		return false;
 	*ret_lv = (struct adopt_lv){ .mode = volume->mode == MODE_EX ? ADOPT_EXCLUSIVE : ADOPT_SHARED };
+	ret_lv->coming = process_lives(volume->by);
 	(void)snprintf(ret_lv->vg_uuid, sizeof(ret_lv->vg_uuid), "%s", volume->vg->uuid);
 	(void)snprintf(ret_lv->vg_name, sizeof(ret_lv->vg_name), "%s", volume->vg->name);
 	(void)snprintf(ret_lv->lv_uuid, sizeof(ret_lv->lv_uuid), "%s", volume->uuid);

@@ -6,6 +6,7 @@ lvmlockd_liblvmlockd_a_SOURCES = \
 	lvmlockd/about.c lvmlockd/about.h lvmlockd/adoption.c lvmlockd/guard.c lvmlockd/guard.h \
 	lvmlockd/life.c lvmlockd/life.h lvmlockd/locks.c lvmlockd/locks.h \
 	lvmlockd/lvmlockd.h lvmlockd/message.c lvmlockd/message.h \
+	lvmlockd/process.c lvmlockd/process.h \
 	lvmlockd/request.c lvmlockd/request.h lvmlockd/request_admin.c lvmlockd/request_lock.c \
 	lvmlockd/request_lv.c lvmlockd/request_vg.c lvmlockd/server.c lvmlockd/server.h \
 	lvmlockd/state.c lvmlockd/state.h lvmlockd/turn.h lvmlockd/volume.h

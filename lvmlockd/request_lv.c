@@ -121,7 +121,7 @@ static void forget_volume(struct volume *volume)
 /* ---- what is written down ---- */
 
 /* 0, or a negative errno with all as it was. */
-static int set_persistent(struct volume *volume, enum lock_mode mode)
+static int set_persistent(struct volume *volume, enum lock_mode mode, const struct connection *by)
 {
 	struct lvmlockd *lvmlockd = volume->clients->lvmlockd;
 	enum lock_mode before = volume->mode;
@@ -130,6 +130,7 @@ static int set_persistent(struct volume *volume, enum lock_mode mode)
 
 	volume->mode = mode;
 	volume->since = mode == MODE_UN ? 0 : (int64_t)time(NULL);
+	process_name(by ? connection_pid(by) : 0, volume->by);
 	r = state_save(lvmlockd->state);
 	if (r < 0) {
 		volume->mode = before;
@@ -159,7 +160,7 @@ static int unlock_persistent(struct task *task)
 
 	if (volume->mode == MODE_UN)
 		return -ENOENT;
-	return set_persistent(volume, MODE_UN);
+	return set_persistent(volume, MODE_UN, NULL);
 }
 
 static int unlock_transient(struct task *task)
@@ -206,7 +207,7 @@ static int take_note(struct task *task, bool *ret_new)
 
 	if (task->persistent) {
 		*ret_new = volume->mode == MODE_UN;
-		return set_persistent(volume, task->mode);
+		return set_persistent(volume, task->mode, task->connection);
 	}
 	client = find_client(volume, task->connection);
 	if (!client) {

@@ -180,9 +180,9 @@ static void write_all(const struct state *state, FILE *file)
 		fprintf(file, "vg %s %s %s\n", or_dash(vg->uuid), vg->name, or_dash(vg->args));
 		TAILQ_FOREACH(volume, &vg->volumes, link)
 			if (volume->mode != MODE_UN)
-				fprintf(file, "lv %s %s %s %s %" PRId64 " %s\n", vg->name, or_dash(vg->uuid),
-					volume->uuid, lock_mode_name(volume->mode), volume->since,
-					or_dash(volume->name));
+				fprintf(file, "lv %s %s %s %s %" PRId64 " %s %s\n", vg->name,
+					or_dash(vg->uuid), volume->uuid, lock_mode_name(volume->mode),
+					volume->since, or_dash(volume->by), or_dash(volume->name));
 	}
 }
 
@@ -229,7 +229,7 @@ static int load_vg(struct state *state, struct locks *locks, char *at)
 static int load_volume(struct state *state, struct locks *locks, char *at)
 {
 	char vg_name[STATE_NAME_MAX + 1], vg_uuid[STATE_UUID_MAX + 1], uuid[STATE_UUID_MAX + 1], word[32];
-	char name[STATE_NAME_MAX + 1], *end;
+	char name[STATE_NAME_MAX + 1], by[PROCESS_NAME_MAX + 1], *end;
 	struct volume *volume;
 	enum lock_mode mode;
 	struct vg *vg;
@@ -242,7 +242,8 @@ static int load_volume(struct state *state, struct locks *locks, char *at)
 	mode = lock_mode_find(word);
 	if (mode != MODE_SH && mode != MODE_EX)
 		return -EBADMSG;
-	if (!next_word(&at, word, sizeof(word)) || !next_word(&at, name, sizeof(name)) || at)
+	if (!next_word(&at, word, sizeof(word)) || !next_word(&at, by, sizeof(by)) ||
+	    !next_word(&at, name, sizeof(name)) || at)
 		return -EBADMSG;
 	errno = 0;
 	since = strtoll(word, &end, 10);
@@ -254,6 +255,7 @@ static int load_volume(struct state *state, struct locks *locks, char *at)
 		return r == -EEXIST ? -EBADMSG : r;
 	volume->mode = mode;
 	volume->since = since;
+	memcpy(volume->by, by, sizeof(volume->by));
 	return 0;
 }
 

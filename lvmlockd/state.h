@@ -6,10 +6,10 @@
  *
  *	belay-volumes 1
  *	vg UUID NAME ARGS
- *	lv VG-NAME VG-UUID UUID MODE SINCE NAME
+ *	lv VG-NAME VG-UUID UUID MODE SINCE BY NAME
  *
  * UUIDs are as lvm writes them, with hyphens; "-" stands for what is not known. SINCE is in
- * seconds since 1970. MODE is that of the persistent lock.
+ * seconds since 1970. MODE is that of the persistent lock, BY the process that took it.
  */
 #ifndef BELAY_LVMLOCKD_STATE_H
 #define BELAY_LVMLOCKD_STATE_H
@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 
 #include "lvmlockd/locks.h"
+#include "lvmlockd/process.h"
 
 #define STATE_NAME_MAX 127u	/* of VGs and LVs, as in LVM */
 #define STATE_UUID_MAX 38u
@@ -33,6 +34,7 @@ struct volume {
 	char name[STATE_NAME_MAX + 1];	/* as it was when it was locked; "" if never told */
 	enum lock_mode mode;		/* of the persistent lock; MODE_UN: there is none */
 	int64_t since;			/* ... and when it was taken, seconds since 1970 */
+	char by[PROCESS_NAME_MAX + 1];	/* ... and by which process; "": not told */
 	bool lost;			/* it has the mode, but belayd refused to take it again */
 	struct lock *lock;		/* LV:uuid, the node's; as strong as @mode and all transient ones */
 	struct volume_clients *clients;	/* request_lv.c's */

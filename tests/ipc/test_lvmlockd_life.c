@@ -210,9 +210,9 @@ static void test_second(struct lvmlockd_process *l)
 static void test_bad_file(struct lvmlockd_process *l)
 {
 	static const char *const bad[] = {
-		"belay-volumes 2\n", "x", "belay-volumes 1\nvg - vg0\n", "belay-volumes 1\nlv vg0 - u ex 1 n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u zz 1 n\n", "belay-volumes 1\nvg - vg0 a",
-		"belay-volumes 1\nvg - vg0 a\nvg - vg0 a\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex x n\n",
+		"belay-volumes 2\n", "x", "belay-volumes 1\nvg - vg0\n", "belay-volumes 1\nlv vg0 - u ex 1 - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u zz 1 - n\n", "belay-volumes 1\nvg - vg0 a",
+		"belay-volumes 1\nvg - vg0 a\nvg - vg0 a\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex x - n\n",
 	};
 	FILE *file;
 

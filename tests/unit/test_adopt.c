@@ -233,6 +233,19 @@ static void test_plain(void)
 	end(w);
 }
 
+/* lvm locks first and activates then: what it has just locked must not be given back in between. */
+static void test_coming(void)
+{
+	struct world *w = new_world();
+
+	record(w, "va", ADOPT_EXCLUSIVE);
+	record(w, "vb", ADOPT_EXCLUSIVE);
+	w->record[1].coming = true;
+	run(w);
+	ok_str(w->order, "drop a; lock b ex; forget; announce", "an LV that may be about to be active stays locked");
+	end(w);
+}
+
 static void test_found(void)
 {
 	struct fake_device *thin, *pool, *data;
@@ -364,6 +377,7 @@ static void test_many(void)
 int main(void)
 {
 	test_plain();
+	test_coming();
 	test_found();
 	test_marked();
 	test_refused();

@@ -77,6 +77,7 @@ static void test_round(struct world *w)
 	ok(lock_context(volume->lock) == volume, "knows whose it is");
 	volume->mode = MODE_EX;
 	volume->since = 1796095098;
+	process_name(getpid(), volume->by);
 	ok_int(state_add_volume(w->state, w->locks, other, UUID, "x", &volume), -EEXIST, "whichever VG it is in");
 	ok_int(state_add_volume(w->state, w->locks, other, "b", "", &volume), 0, "one without a name");
 	volume->mode = MODE_SH;
@@ -94,10 +95,12 @@ static void test_round(struct world *w)
 	ok_str(vg->args, "1.0.0:c.belay", "its lock_args");
 	ok_str(volume->name, "lv0", "the LV's name");
 	ok(volume->mode == MODE_EX && volume->since == 1796095098, "how it is locked, and since when");
+	ok(process_lives(volume->by), "and by whom, who still runs");
 	ok(lock_held(volume->lock) == MODE_UN, "although belayd does not know yet");
 	volume = state_volume(w->state, "b");
 	ok(volume && volume->mode == MODE_SH && volume->name[0] == '\0' && volume->vg->uuid[0] == '\0',
 	   "what was not known is not known");
+	ok(!process_lives(volume->by) && !process_lives("1:1") && !process_lives("0:0"), "nor does it live");
 	ok(!state_volume(w->state, "c"), "an LV without a lock is not in the file");
 }
 
@@ -107,12 +110,12 @@ static void test_damaged(struct world *w)
 		"", "belay-volumes 2\n", "belay-volumes 1", "belay-volumes 1\nx\n", "belay-volumes 1\n\n",
 		"belay-volumes 1\nvg - vg0\n", "belay-volumes 1\nvg - vg0 a b\n", "belay-volumes 1\nvg - - a\n",
 		"belay-volumes 1\nvg  vg0 a\n", "belay-volumes 1\nvg - vg0 a",
-		"belay-volumes 1\nvg - vg0 a\nvg - vg0 a\n", "belay-volumes 1\nlv vg0 - u ex 1 n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 x u ex 1 n\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - - ex 1 n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u un 1 n\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1x n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 99999999999999999999 n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 n n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 n\nlv vg0 - u ex 1 n\n",
+		"belay-volumes 1\nvg - vg0 a\nvg - vg0 a\n", "belay-volumes 1\nlv vg0 - u ex 1 - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 x u ex 1 - n\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - - ex 1 - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u un 1 - n\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1x - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 99999999999999999999 - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 -\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 - n n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 - n\nlv vg0 - u ex 1 - n\n",
 	};
 	char text[2048] = "belay-volumes 1\nvg - ";
 
