@@ -28,6 +28,8 @@ struct guard {
 	struct quorum *quorum;		/* NULL: it is not asked */
 	char *path, *new_path;
 	bool has_kept;			/* there was such a file */
+	bool lost;			/* quorum is */
+	bool doubtful;			/* it was: when the locks are here, they have to be asked for once more */
 	bool waiting;
 	qb_loop_timer_handle timer;
 };
@@ -157,8 +159,14 @@ static void on_quorum(void *context, bool quorate, const char *why)
 {
 	struct guard *guard = context;
 
-	qb_log(LOG_NOTICE, "%s", why);
+	qb_log(LOG_INFO, "quorum: %s (%s)", quorate ? "yes" : "no", why);
 	policy_on_quorum(guard->policy, quorate, now_ms(NULL));
+	if (quorate && guard->lost) {
+		guard->doubtful = true;
+		if (guard->lvmlockd->phase == LVMLOCKD_SERVING)
+			guard_locks(guard, true);
+	}
+	guard->lost = !quorate;
 }
 
 void guard_watch(struct guard *guard)
@@ -166,7 +174,8 @@ void guard_watch(struct guard *guard)
 	const struct lvmlockd *d = guard->lvmlockd;
 	int r;
 
-	if (guard->quorum || (d->config.lvm_on_quorum_loss == CONFIG_QUORUM_LOSS_NONE && !guard->has_kept))
+	/* Whatever the policy is: after a loss it has to be known whose the locks are. */
+	if (guard->quorum)
 		return;
 	r = quorum_open(d->loop, on_quorum, guard, &guard->quorum);
 	if (r < 0)
@@ -175,6 +184,11 @@ void guard_watch(struct guard *guard)
 
 void guard_locks(struct guard *guard, bool valid)
 {
+	if (valid && guard->doubtful) {
+		guard->doubtful = false;
+		locks_ask_again(guard->lvmlockd->locks);
+		return;
+	}
 	policy_on_locks(guard->policy, valid);
 }
 

@@ -60,6 +60,7 @@ struct locks {
 	struct turn turn;
 	unsigned regain_asked;
 	bool regaining, lost;	/* lost: seen in a call, to be dealt with from the loop */
+	bool again;		/* when all is regained, it is to be asked for once more */
 	qb_loop_timer_handle timer;
 	struct lock_list all, asked, ready;
 };
@@ -277,6 +278,8 @@ static void ask_more(struct locks *locks)
 	note_lost(locks, belay_uncork(locks->belay));
 }
 
+static void regain(struct locks *locks);
+
 static void check_regained(struct locks *locks)
 {
 	struct lock *lock;
@@ -290,7 +293,10 @@ static void check_regained(struct locks *locks)
 		if (lock->regain)
 			return;
 	locks->regaining = false;
-	locks->handlers.on_regained(locks->handlers.context);
+	if (locks->again)
+		regain(locks);
+	else
+		locks->handlers.on_regained(locks->handlers.context);
 }
 
 static void tell_ready(struct locks *locks)
@@ -393,9 +399,19 @@ static void regain(struct locks *locks)
 	struct lock *lock;
 
 	locks->regaining = true;
+	locks->again = false;
 	TAILQ_FOREACH(lock, &locks->all, link)
 		lock->regain = lock->owner == LOCK_NODE && lock->held != MODE_UN && lock->step == STEP_IDLE;
 	arrange_turn(locks);
+}
+
+void locks_ask_again(struct locks *locks)
+{
+	/* What is asked already may be answered from before. Without a connection it begins with that. */
+	if (locks->regaining)
+		locks->again = true;
+	else if (locks->belay && !locks->lost)
+		regain(locks);
 }
 
 static int try_connect(struct locks *locks)

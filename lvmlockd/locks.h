@@ -61,6 +61,12 @@ bool locks_standalone(const struct locks *locks);
 /* The connection, for belay_command() and what else answers at once; NULL: there is none. */
 struct belay *locks_belay(struct locks *locks);
 
+/*
+ * Ask for all that the node holds once more, as after a new connection: on_refused, on_regained.
+ * After a loss of quorum, in which the others may have fenced this node: its belayd does not tell.
+ */
+void locks_ask_again(struct locks *locks);
+
 /* What of the node's locks is in no open struct lock is released. 0 or a negative errno. */
 int locks_forget_rest(struct locks *locks);
 

@@ -205,6 +205,8 @@ static void begin_loss(struct policy *policy, uint64_t lost_ms)
 {
 	policy->lost_ms = lost_ms;
 	policy->stale = true;
+	/* The others may fence this node, and give its locks away: what was known of them counts no more. */
+	policy->locks = false;
 	policy->state = POLICY_APPLYING;
 	policy->took_ms = 0;
 	switch (policy->action) {

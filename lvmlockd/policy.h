@@ -77,7 +77,10 @@ void policy_free(struct policy *policy);
 
 /* @lost_ms: when it was lost, by port->now_ms; used if not @quorate. */
 void policy_on_quorum(struct policy *policy, bool quorate, uint64_t lost_ms);
-/* belayd answers, and all locks of the node are taken again or refused; or that is no longer so. */
+/*
+ * All locks of the node are taken again, or refused; or that is no longer so. A loss of quorum
+ * makes it so: they have to be asked for anew when it is back.
+ */
 void policy_on_locks(struct policy *policy, bool valid);
 void policy_on_timer(struct policy *policy);
 

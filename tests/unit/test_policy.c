@@ -139,6 +139,13 @@ static void locks(struct world *w, bool valid)
 	run(w);
 }
 
+/* Quorum, and the locks asked for again. */
+static void back(struct world *w)
+{
+	quorum(w, true);
+	locks(w, true);
+}
+
 static void tick(struct world *w)
 {
 	w->timer_ms = 0;
@@ -201,9 +208,8 @@ static void test_freeze(void)
 
 	tick(&w);
 	ok_done(&w, "", "what is as it was made is left so");
-	locks(&w, false);
 	quorum(&w, true);
-	ok_done(&w, "", "with quorum again, the locks come first");
+	ok_done(&w, "", "with quorum again, the locks have to be asked for anew");
 	ok_int(status(&w).state, POLICY_WAITING, "they are waited for");
 	ok_said(&w, "until belayd has the locks", "which is said");
 	locks(&w, true);
@@ -230,11 +236,11 @@ static void test_order(void)
 	thin = fake_dm_add(&w.dm, "v4", "", "v-t", "thin");
 	fake_dm_stack(thin, pool);
 	locks(&w, true);
-	quorum(&w, true);
+	back(&w);
 	quorum(&w, false);
 	ok_done(&w, "suspend w-a; suspend v-t; suspend v-r",
 		"what stands on another is suspended first, parts never are");
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "resume v-r; resume w-a; resume v-t", "and resumed last");
 	end(&w);
 }
@@ -255,7 +261,7 @@ static void test_foreign(void)
 	ok(!strstr(w.kept, "v-a\t"), "but not written down as ours");
 	tick(&w);
 	ok(!strstr(w.said, "v/a"), "once");
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "resume v-b", "and with quorum it is not resumed");
 
 	quorum(&w, false);
@@ -263,7 +269,7 @@ static void test_foreign(void)
 	a->device.suspended = false;
 	tick(&w);
 	ok_done(&w, "suspend v-a", "when lvm resumes without quorum what it had suspended, it is our turn");
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "resume v-a; resume v-b", "and then it is ours to resume");
 	end(&w);
 }
@@ -290,7 +296,7 @@ static void test_operator(void)
 	ok(!w.kept, "it is not ours any more");
 	a->device.suspended = true;
 	tick(&w);
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "", "nor is it resumed, if suspended by then");
 	end(&w);
 }
@@ -319,7 +325,7 @@ static void test_changes(void)
 	tick(&w);
 	ok_uint(status(&w).count.frozen, 2, "a device that vanishes is forgotten");
 	b->gone = true;
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "resume v-b (no); resume v-c", "one that vanishes before it is resumed does no harm");
 	ok_int(status(&w).state, POLICY_QUIET, "all is undone");
 	end(&w);
@@ -341,7 +347,7 @@ static void test_list(void)
 	tick(&w);
 	ok_done(&w, "suspend v-a", "with success");
 	ok_int(status(&w).state, POLICY_APPLIED, "then it is applied");
-	quorum(&w, true);
+	back(&w);
 
 	w.dm.list_fails = -ENODEV;
 	quorum(&w, false);
@@ -376,7 +382,7 @@ static void test_hung(void)
 	ok_uint(status(&w).count.hung, 1, "one whose storage answers after all is suspended");
 	ok_uint(status(&w).count.frozen, 3, "as the others");
 	w.dm.order[0] = '\0';
-	quorum(&w, true);
+	back(&w);
 	ok(!a->device.suspended && a->io == 1, "with quorum a suspension that hangs is broken off");
 	ok(!b->device.suspended && !c->device.suspended, "the others are resumed");
 	ok_int(status(&w).state, POLICY_QUIET, "all is undone");
@@ -396,7 +402,7 @@ static void test_hung_and_lost(void)
 	quorum(&w, false);
 	fake_dm_write(a);
 	w.lost = "a";
-	quorum(&w, true);
+	back(&w);
 	ok_int(a->io, 0, "a suspension that hangs is not broken off if the lock is lost: its writes would pass");
 	ok_int(status(&w).state, POLICY_UNDOING, "it is waited for");
 	w.dm.order[0] = '\0';
@@ -426,7 +432,7 @@ static void test_lost_lock(void)
 	fake_dm_write(c);
 	w.dm.order[0] = '\0';
 	w.lost = "a";
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "fail v-a; resume v-b; resume v-c", "what another node has by now is not resumed");
 	ok(a->io == 0 && a->errors == 1, "what waited in it fails");
 	ok(b->io == 1, "the others go on");
@@ -446,18 +452,19 @@ static void test_flapping(void)
 	locks(&w, true);
 	policy_on_quorum(w.policy, false, 1);
 	policy_on_quorum(w.policy, true, 0);
-	run(&w);
+	locks(&w, true);
 	ok_done(&w, "", "quorum that is back before anything was done");
 	ok_int(status(&w).state, POLICY_QUIET, "is as if it had not been lost");
 
 	quorum(&w, false);
 	policy_on_quorum(w.policy, true, 0);
+	policy_on_locks(w.policy, true);
 	policy_on_quorum(w.policy, false, 2);
 	run(&w);
 	ok(a->device.suspended, "lost again while it is undone, it is done once more");
 	ok_int(status(&w).state, POLICY_APPLIED, "to the end");
 	w.dm.order[0] = '\0';
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "resume v-a", "and undone");
 
 	policy_on_quorum(w.policy, false, 3);
@@ -489,7 +496,7 @@ static void test_error(void)
 	ok_str(policy_says(w.policy, c->device.uuid), "", "what LVM made return errors is not ours");
 	tick(&w);
 	ok_done(&w, "", "it stays so");
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "restore v-a; restore v-b (no)", "the tables are put back, if they have no state");
 	ok_str(w.refreshed, "v/b", "the others are made by lvm");
 	ok_said(&w, "check its file system", "it is said that programs have seen errors");
@@ -513,7 +520,7 @@ static void test_error_changes(void)
 	(void)strcpy(a->table, "0 1024 linear 8:0 4096");
 	tick(&w);
 	ok_done(&w, "error v-a", "a new table of lvm's is replaced, too");
-	quorum(&w, true);
+	back(&w);
 	ok_str(a->table, "0 1024 linear 8:0 4096", "and it is what is put back");
 	end(&w);
 }
@@ -530,7 +537,7 @@ static void test_stuck(void)
 	a->device.inactive = true;
 	w.refresh_result = -EIO;
 	w.dm.order[0] = '\0';
-	quorum(&w, true);
+	back(&w);
 	ok_done(&w, "resume v-a (no)", "a table that somebody has loaded is not made live by us");
 	ok_str(w.refreshed, "v/a", "lvm has to say what becomes of it");
 	ok_said(&w, "by hand: dmsetup resume v-a", "if it cannot, it is said what to do");
@@ -560,7 +567,7 @@ static void test_give_up(void)
 	ok_str(policy_says(w.policy, a->device.uuid), "failed", "status can tell");
 	tick(&w);
 	ok_int(policy_give_up(w.policy), -EALREADY, "once");
-	quorum(&w, true);
+	back(&w);
 	ok_str(w.refreshed, "v/a", "if quorum comes back first, lvm makes it work again");
 	end(&w);
 }
@@ -643,7 +650,7 @@ static void test_none(void)
 	quorum(&w, false);
 	ok(w.dm.lists == 0, "the policy none does nothing");
 	ok_said(&w, "may be written until it is fenced", "and says so");
-	quorum(&w, true);
+	back(&w);
 	ok_int(status(&w).state, POLICY_QUIET, "nor is there anything to undo");
 	end(&w);
 }
@@ -666,7 +673,7 @@ static void test_many(void)
 	quorum(&w, false);
 	ok_uint(status(&w).count.frozen, 1000, "a thousand LVs are suspended");
 	ok(w.saves <= 4, "written down together");
-	quorum(&w, true);
+	back(&w);
 	ok_int(status(&w).state, POLICY_QUIET, "and resumed");
 	end(&w);
 }
