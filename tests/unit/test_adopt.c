@@ -242,7 +242,7 @@ static void test_coming(void)
 	record(w, "vb", ADOPT_EXCLUSIVE);
 	w->record[1].coming = true;
 	run(w);
-	ok_str(w->order, "drop a; lock b ex; forget; announce", "an LV that may be about to be active stays locked");
+	ok_str(w->order, "drop a ex; lock b ex; forget; announce", "an LV that may be about to be active stays locked");
 	end(w);
 }
 
