@@ -70,12 +70,44 @@ static int unlock(struct server *s, const struct belay_key *key)
 	return node_unlock(s, &ev);
 }
 
-void node_unlocks_say(struct server *s)
+void node_locks_freeze(struct server *s)
 {
-	struct node_unlocks u = s->node_unlocks;
+	s->node_unlocks.doubtful = true;
+}
 
-	if (u.count == 0 || frozen(s))
+static bool locks_for_node(const struct client *c)
+{
+	for (uint32_t n = 1; n <= c->handles.used; n++) {
+		const struct handle *h = handles_find(&c->handles, n);
+
+		if (h && (h->kinds & 1u << BELAY_KIND_NODE))
+			return true;
+	}
+	return false;
+}
+
+static void tell_lost(struct server *s)
+{
+	struct client *c;
+
+	s->node_unlocks.doubtful = false;
+	TAILQ_FOREACH(c, &s->all, all_link) {
+		if (c->lost || !locks_for_node(c))
+			continue;
+		request_cancel_node(s, c);
+		client_lost(s, c);
+	}
+}
+
+void node_locks_settle(struct server *s)
+{
+	struct node_unlocks u;
+
+	if (s->node_unlocks.doubtful)
+		tell_lost(s);
+	if (s->node_unlocks.count == 0 || frozen(s))
 		return;
+	u = s->node_unlocks;
 	s->node_unlocks = (struct node_unlocks){ 0 };
 	for (uint32_t i = 0; i < u.count; i++)
 		(void)unlock(s, &u.key[i]);

@@ -500,13 +500,10 @@ static int32_t on_ready(int32_t fd, int32_t revents, void *data)
 
 /* ---- the engine's handlers ---- */
 
-static void on_lost(struct server *s, uint32_t id)
+void client_lost(struct server *s, struct client *c)
 {
 	const struct client_message m = { .type = CLIENT_LOST };
-	struct client *c = server_find(s, id);
 
-	if (!c)
-		return;
 	c->lost = true;
 	loan_end_all(s, c);
 	client_reply(s, c, &m);
@@ -514,12 +511,16 @@ static void on_lost(struct server *s, uint32_t id)
 
 void server_on_action(struct server *s, const struct belay_action *action)
 {
+	struct client *c;
+
 	switch (action->type) {
 	case BELAY_ACTION_REPLY:
 		request_answered(s, action);
 		break;
 	case BELAY_ACTION_LOST:
-		on_lost(s, action->client);
+		c = server_find(s, action->client);
+		if (c)
+			client_lost(s, c);
 		break;
 	case BELAY_ACTION_LEND_HELD:
 		loan_on_held(s, action);
@@ -532,6 +533,8 @@ void server_on_action(struct server *s, const struct belay_action *action)
 		break;
 	case BELAY_ACTION_FROZEN:
 		loan_on_frozen(s, action->frozen);
+		if (action->frozen)
+			node_locks_freeze(s);
 		break;
 	case BELAY_ACTION_NODE_CLOSED:
 		admin_node_closed(s, action->node);
@@ -544,7 +547,7 @@ void server_on_action(struct server *s, const struct belay_action *action)
 void server_on_stepped(struct server *s)
 {
 	loan_feed(s);
-	node_unlocks_say(s);
+	node_locks_settle(s);
 }
 
 static void flush(struct server *s, struct client *c)

@@ -136,6 +136,9 @@ void client_reply_with(struct server *s, struct client *c, const struct client_m
 void client_fail(struct server *s, struct client *c, struct limit *limit, int error,
 		 const char *text);
 
+/* What it holds is void: it is told, and has nothing more granted. */
+void client_lost(struct server *s, struct client *c);
+
 /* Before its first handle and before each lock: note that it may hold locks. 0, or -ENOLCK, logged. */
 int client_record(struct server *s, struct client *c);
 
