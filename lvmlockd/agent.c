@@ -97,9 +97,17 @@ void job_answer(struct job *job, const struct ask_answer *a)
 		answer(job->agent, job->node, job->id, a);
 }
 
+uint32_t job_steps(const struct job *job)
+{
+	return job->locks_first ? 2 * job->total : job->total;
+}
+
 void job_progress(struct job *job, bool always)
 {
-	const struct ask_answer a = { .kind = ASK_PROGRESS, .done = job->done, .total = job->total };
+	/* In LVs. */
+	const struct ask_answer a = {
+		.kind = ASK_PROGRESS, .done = job->locks_first ? job->done / 2 : job->done, .total = job->total,
+	};
 	uint64_t now = agent_now_ms();
 
 	if (!always && now - job->told_ms < PROGRESS_MS)
@@ -261,7 +269,7 @@ void agent_note_lock(struct agent *agent, const char *vg, enum ask_mode mode)
 	TAILQ_FOREACH(job, &agent->jobs, link) {
 		bool gives = job->request.verb == ASK_DEACTIVATE || job->request.verb == ASK_UNDO;
 
-		if (strcmp(job->request.vg, vg) != 0 || gives != (mode == ASK_UN) || job->done >= job->total ||
+		if (strcmp(job->request.vg, vg) != 0 || gives != (mode == ASK_UN) || job->done >= job_steps(job) ||
 		    (job->step != JOB_WAITING && job->step != JOB_RUNNING))
 			continue;
 		job->done++;

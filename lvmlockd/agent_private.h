@@ -12,6 +12,8 @@
 
 /* What a request is about: one LV of job->lvs. */
 struct target {
+	struct job *job;
+	uint64_t ticket;	/* its lock is waited for */
 	bool chosen;		/* lvm is run for it */
 	bool was_active, changed;
 	bool new_lock;		/* it was waited for, and this request got it */
@@ -23,7 +25,7 @@ struct target {
 enum job_step {
 	JOB_LISTING,	/* lvm tells the LVs */
 	JOB_BEFORE,	/* device-mapper tells what is active */
-	JOB_WAITING,	/* for LV locks */
+	JOB_WAITING,	/* for LV locks, so that they are asked for many at a time, and may wait */
 	JOB_RUNNING,	/* lvm */
 	JOB_AFTER,	/* device-mapper tells what has become of it */
 };
@@ -43,9 +45,11 @@ struct job {
 	struct worker_job *worker_job;
 	char *output;			/* of lvm; NULL: it has not run */
 	bool lvm_failed;
-	size_t at;			/* WAITING: for the lock of this target */
-	uint64_t ticket;
-	uint32_t done, total, refused, failures;
+	size_t at;			/* WAITING: locks of the targets before this one were asked for ... */
+	unsigned awaited;		/* ... and of so many there is no answer yet */
+	uint32_t total, refused, failures;	/* of LVs */
+	uint32_t done;			/* each is locked first, if it is, and then activated */
+	bool locks_first;
 	uint64_t told_ms;		/* when progress was told */
 	struct record *record;		/* UNDO: what is taken back */
 };
@@ -77,6 +81,8 @@ struct agent {
 uint64_t agent_now_ms(void);
 void job_answer(struct job *job, const struct ask_answer *answer);
 void job_progress(struct job *job, bool always);
+/* What job->done comes to. */
+uint32_t job_steps(const struct job *job);
 /* Its last answer; the job is gone. */
 __attribute__((format(printf, 3, 4)))
 void job_end(struct job *job, int32_t result, const char *format, ...);

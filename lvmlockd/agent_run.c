@@ -14,6 +14,8 @@
 #define LVS_OUTPUT_MAX (16u * 1024 * 1024)
 #define LVM_OUTPUT_MAX (512u * 1024)
 #define PER_LV_MS 100u
+/* A node need not wait for the locks of another for longer than for these. */
+#define LOCKS_AT_ONCE 64u
 
 #define DEFAULT_TASK_MS 60000u
 
@@ -222,7 +224,8 @@ static void step_run(struct job *job)
 		return;
 	}
 	job->step = JOB_RUNNING;
-	job->done = 0;
+	/* What had its lock already was not told. */
+	job->done = job->locks_first ? job->total : 0;
 	job_progress(job, true);
 	argv = lvchange_argv(job, &names);
 	if (argv) {
@@ -250,8 +253,12 @@ static void refuse_lock(struct job *job, size_t i, int result)
 				       "lock, which was exclusive before, is shared: another node has taken it, too");
 			break;
 		}
-		(void)snprintf(target->refused, sizeof(target->refused), "another node had it locked for all of "
-			       "the %.3g s; belay lv status says which", job->request.wait_ms / 1000.0);
+		if (job->request.wait_ms > 0)
+			(void)snprintf(target->refused, sizeof(target->refused), "another node had it locked for all "
+				       "of the %.3g s; belay lv status says which", job->request.wait_ms / 1000.0);
+		else
+			(void)snprintf(target->refused, sizeof(target->refused), "another node has it locked; belay lv "
+				       "status says which. Deactivate it there, or wait for it with --timeout");
 		break;
 	case LD_ENOLS:
 		(void)snprintf(target->refused, sizeof(target->refused),
@@ -279,47 +286,60 @@ static bool awaits_lock(const struct job *job, size_t i)
 
 static void on_locked(void *context, int result, bool is_new)
 {
-	struct job *job = context;
+	struct target *target = context;
+	struct job *job = target->job;
 
-	job->ticket = 0;
+	target->ticket = 0;
 	if (result < 0)
-		refuse_lock(job, job->at, result);
+		refuse_lock(job, (size_t)(target - job->target), result);
 	else
-		job->target[job->at].new_lock = is_new;
-	job->at++;
-	await_next(job);
+		target->new_lock = is_new;
+	if (--job->awaited == 0)
+		await_next(job);
 }
 
-/* One after the other, in the order of their names: so two of these cannot wait for each other. */
-static void await_next(struct job *job)
+static void await(struct job *job, size_t i, uint32_t wait_ms)
 {
 	const struct agent_locks *locks = &job->agent->setup.locks;
-	uint64_t end_ms = job->began_ms + job->request.wait_ms, now;
+	const struct lvs_lv *lv = &job->lvs.lv[i];
 	int r;
 
-	for (; job->at < job->lvs.count; job->at++) {
-		const struct lvs_lv *lv = &job->lvs.lv[job->at];
-
-		if (!awaits_lock(job, job->at))
-			continue;
-		now = agent_now_ms();
-		r = locks->lock(locks->context, job->request.vg, lv->name, lv->lock_uuid,
-				job->record ? ASK_EX : job->request.mode,
-				now < end_ms ? (uint32_t)(end_ms - now) : 0, on_locked, job, &job->ticket);
-		if (r == 0)
-			return;
-		refuse_lock(job, job->at, r);
+	job->target[i].job = job;
+	job->awaited++;
+	r = locks->lock(locks->context, job->request.vg, lv->name, lv->lock_uuid,
+			job->record ? ASK_EX : job->request.mode, wait_ms, on_locked, &job->target[i],
+			&job->target[i].ticket);
+	if (r < 0) {
+		job->awaited--;
+		refuse_lock(job, i, r);
 	}
-	step_run(job);
+}
+
+/*
+ * Some at a time, which share messages, in the order of their names; the next ones when
+ * all of these are there: so no two requests that wait can have what the other waits for.
+ */
+static void await_next(struct job *job)
+{
+	uint64_t end_ms = job->began_ms + job->request.wait_ms, now = agent_now_ms();
+
+	for (; job->at < job->lvs.count && job->awaited < LOCKS_AT_ONCE; job->at++)
+		if (awaits_lock(job, job->at))
+			await(job, job->at, now < end_ms ? (uint32_t)(end_ms - now) : 0);
+	if (job->awaited == 0)
+		step_run(job);
 }
 
 static void step_wait(struct job *job)
 {
-	if (!job->record && (job->request.verb != ASK_ACTIVATE || job->request.wait_ms == 0)) {
+	bool many = job->total > 1 && job->lvs.lv[0].shared_vg;
+
+	if (!job->record && (job->request.verb != ASK_ACTIVATE || (job->request.wait_ms == 0 && !many))) {
 		step_run(job);
 		return;
 	}
 	job->step = JOB_WAITING;
+	job->locks_first = !job->record;
 	await_next(job);
 }
 
@@ -327,8 +347,9 @@ void job_withdraw(struct job *job)
 {
 	const struct agent_locks *locks = &job->agent->setup.locks;
 
-	if (job->ticket != 0)
-		locks->withdraw(locks->context, job->ticket);
+	for (size_t i = 0; i < job->lvs.count; i++)
+		if (job->target[i].ticket != 0)
+			locks->withdraw(locks->context, job->target[i].ticket);
 	release(job, NULL);
 	job_end(job, -EINTR, "withdrawn while it waited for locks");
 }
