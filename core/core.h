@@ -196,7 +196,8 @@ struct belay_action {
 /*
  * Results of a REPLY: 0; -EAGAIN busy (try); -EDEADLK; -EINTR cancelled;
  * -ENOLCK a limit shared by the cluster is reached; -EIO the lock table was
- * lost with quorum (LOST follows).
+ * lost with quorum (LOST follows; but not for the node itself, which asked for less than
+ * it had: whether that was granted is not known, so it has no more than that).
  */
 
 /* Where actions go. emit() must not call back into the core. */

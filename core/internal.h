@@ -517,6 +517,7 @@ void queue_sort(const struct belay_core *c, uint32_t *index, uint32_t count,
 		bool (*less)(const struct belay_core *c, uint32_t a, uint32_t b));
 /* The requester learns whether a parked try or test fails: say so if it is ours to say. */
 void queue_confirm(struct belay_core *c, uint32_t q);
+void queue_confirm_all(struct belay_core *c);
 /* A test meets this node as the owner, who answers without giving anything up. */
 void queue_answer(struct belay_core *c, uint32_t q);
 

@@ -194,17 +194,6 @@ static void lose_quorum(struct belay_core *c)
 	member_serve_check(c);
 }
 
-/* Own tries that a departed node would have had to answer. */
-static void confirm_own_tries(struct belay_core *c)
-{
-	for (uint32_t cl = c->node[c->self].clients; cl != 0; cl = client_at(c, cl)->node_next)
-		for (uint32_t o = client_at(c, cl)->owners; o != 0; o = owner_at(c, o)->client_next)
-			for (uint32_t i = owner_at(c, o)->requests; i != 0;
-			     i = request_at(c, i)->owner_next)
-				if (request_at(c, i)->queue != 0 && !request_at(c, i)->wait)
-					queue_confirm(c, i);
-}
-
 static void about_send(struct belay_core *c, enum belay_op_type type, uint32_t i,
 		       uint64_t incarnation)
 {
@@ -226,7 +215,8 @@ static void on_left(struct belay_core *c, uint32_t i)
 	if (!c->synced) {
 		n->standing = BELAY_NODE_UNSEEN;
 	} else if (!n->synced) {
-		n->standing = BELAY_NODE_CLOSED; /* it never served, so it held nothing */
+		/* It never served in this life; what it has from a former one stays. */
+		n->standing = BELAY_NODE_CLOSED;
 		tell(c, BELAY_ACTION_NODE_CLOSED, i);
 	} else {
 		n->standing = BELAY_NODE_LEFT;
@@ -290,7 +280,7 @@ void member_view(struct belay_core *c, const struct belay_event *ev)
 		for (uint32_t i = 0; i < c->node_count; i++)
 			if (c->node[i].standing == BELAY_NODE_LEFT)
 				about_send(c, BELAY_OP_FENCED, i, c->node[i].incarnation);
-	confirm_own_tries(c);
+	queue_confirm_all(c);
 	stable_update(c);
 }
 

@@ -564,3 +564,14 @@ void queue_confirm(struct belay_core *c, uint32_t i)
 			 (enum belay_mode)e->mode);
 	}
 }
+
+/* Whoever would have answered may be gone, and another be the one now. */
+void queue_confirm_all(struct belay_core *c)
+{
+	for (uint32_t i = 1; i < c->requests.fresh; i++) {
+		const struct request *q = request_at(c, i);
+
+		if (q->owner != 0 && q->queue != 0 && !q->wait)
+			queue_confirm(c, i);
+	}
+}

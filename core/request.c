@@ -58,16 +58,22 @@ static void reply(struct belay_core *c, uint32_t i)
 }
 
 /*
- * It asked to read what its owner holds for writing, and was refused: others must know that
- * before the owner may go on writing, for where it was granted somebody else may
- * write by now. An op of one's own behind the refusal shows by its stability that they do.
+ * Some decisions count only when others know them, not the request alone. It asked to read what
+ * its owner holds for writing, and was refused: where it was granted somebody else may write by
+ * now. Or the node itself waited, and got it by a release that perhaps nobody else delivers: that
+ * belief does not end with this life, as all others do. An op of one's own behind the
+ * decision shows by its stability that it is known.
  */
-static void mark_refusal(struct belay_core *c, struct request *q)
+static void mark_decision(struct belay_core *c, struct request *q)
 {
 	struct belay_op op = { .type = BELAY_OP_CANCEL, .request = q->number };
 
-	if (q->by_authority || q->stable_at == c->node[c->self].seq)
-		return; /* refused by an op of one's own */
+	if (q->by_authority)
+		return;
+	if (c->from == c->self) {
+		q->stable_at = c->node[c->self].seq; /* by such an op */
+		return;
+	}
 	core_send(c, &op, true, q->resource, 0, 0);
 	q->stable_at = c->sent_seq;
 }
@@ -86,8 +92,8 @@ void request_finish(struct belay_core *c, uint32_t i, int result)
 	}
 	q->result = result;
 	q->state = REQUEST_DONE;
-	if (result < 0 && q->weakens)
-		mark_refusal(c, q);
+	if (result < 0 ? q->weakens : !q->test && owner_at(c, q->owner)->id.kind == BELAY_KIND_NODE)
+		mark_decision(c, q);
 	if (believed(c, q)) {
 		reply(c, i);
 		return;
@@ -582,6 +588,8 @@ void request_void(struct belay_core *c, uint32_t i, bool lost)
 		return;
 	if (!request_withdraw(c, i))
 		return;
+	/* What the node itself has it keeps: but it must not go on as if it had not asked for less. */
+	lost |= q->weakens && owner_at(c, q->owner)->id.kind == BELAY_KIND_NODE;
 	if (q->orphan || q->early || q->number == 0) {
 		index_request_free(c, i);
 	} else if (lost || q->cancelled) {

@@ -284,6 +284,8 @@ static bool load_end(struct belay_core *c, const struct belay_record *rec)
 	c->from_seq = c->node[c->self].seq + 1;
 	c->from_new = false;
 	core_send(c, &op, true, 0, 0, 0);
+	/* They may meet what this node has from a former life. */
+	queue_confirm_all(c);
 	core_emit(c, &replay);
 	core_emit(c, &synced);
 	member_serve_check(c);
