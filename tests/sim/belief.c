@@ -360,6 +360,7 @@ struct request *belief_invoke(struct sim *sim, const struct request *what)
 	*q = *what;
 	q->used = true;
 	q->invoked_us = sim->now_us;
+	q->life = sim->node[o->id.node].incarnation;
 	q->unlocks = o->unlocks;
 	q->saw_busy = busy_now(sim, q) || departed_now(sim, q);
 	q->saw_free = free_now(sim, q);
@@ -568,6 +569,50 @@ void belief_loan_free(struct sim *sim, struct node *node, const struct request *
 			 sim->owner[what->owner].id.client, what->key);
 }
 
+/* ---- volumes ---- */
+
+void belief_unsettled(struct sim *sim, struct node *node)
+{
+	for (uint32_t v = 0; v < SIM_VOLUMES; v++) {
+		const struct request cause = {
+			.owner = node->volume[v].owner, .key = SIM_FILES + v, .last = SIM_ATOMS - 1,
+			.mode = BELAY_MODE_EX,
+		};
+
+		if (cause.owner == SIM_NONE)
+			continue;
+		memset(sim->owner[cause.owner].maybe[cause.key], HOLD_EX, SIM_ATOMS);
+		/* Another belayd counts its requests anew, another START the tokens. */
+		memset(sim->owner[cause.owner].lowered_by[cause.key], 0,
+		       sizeof(sim->owner[0].lowered_by[0]));
+		memset(sim->owner[cause.owner].token[cause.key], 0, sizeof(sim->owner[0].token[0]));
+		note_busy(sim, &cause);
+	}
+}
+
+void belief_host_ends(struct sim *sim, struct node *node)
+{
+	for (uint32_t v = 0; v < SIM_VOLUMES; v++)
+		for (uint32_t a = 0; node->volume[v].owner != SIM_NONE && a < SIM_ATOMS; a++)
+			set_hold(sim, &sim->owner[node->volume[v].owner], SIM_FILES + v, a, HOLD_NONE);
+	note_free(sim);
+}
+
+void belief_forget_requests(struct sim *sim, uint32_t owner)
+{
+	for (uint32_t i = 0; i < sim->request_top; i++)
+		sim->request[i].used &= sim->request[i].owner != owner;
+	sim->owner[owner].pending = 0;
+	while (sim->request_top > 0 && !sim->request[sim->request_top - 1].used)
+		sim->request_top--;
+}
+
+void belief_given_up(struct request *q)
+{
+	q->cancelled = true;
+	q->lowered = 0;
+}
+
 /* ---- ends of belief ---- */
 
 void belief_unlock(struct sim *sim, uint32_t owner, uint32_t key, uint32_t first, uint32_t last)
@@ -638,7 +683,9 @@ static void void_owners(struct sim *sim, struct node *node, uint32_t client, boo
 	for (uint32_t i = 0; i < sim->owner_top; i++) {
 		struct owner *o = &sim->owner[i];
 
-		if (o->used && o->believes && o->id.node == node->id && (client == 0 || o->id.client == client))
+		/* What the node itself has does not end with belayd. */
+		if (o->used && o->believes && o->id.node == node->id && o->id.kind != BELAY_KIND_NODE &&
+		    (client == 0 || o->id.client == client))
 			owner_void(sim, i, gone);
 	}
 	note_free(sim);
@@ -704,7 +751,7 @@ void belief_new_life(struct sim *sim, struct node *node)
 		if (!q->used || q->decided || !goes_on(&sim->owner[q->owner], node))
 			continue;
 		q->order = 0;
-		q->sent = false;
+		q->sent = q->stable = false;
 		/* It was passed because it had been refused, perhaps, and nobody could say so any more. */
 		q->passed_us = 0;
 		q->delivered = 0;
@@ -716,7 +763,8 @@ bool belief_any(const struct sim *sim, uint32_t node, uint64_t incarnation)
 	for (uint32_t i = 0; i < sim->owner_top; i++) {
 		const struct owner *o = &sim->owner[i];
 
-		if (!o->used || !o->believes || o->id.node != node || o->incarnation > incarnation)
+		if (!o->used || !o->believes || o->id.node != node || o->incarnation > incarnation ||
+		    o->id.kind == BELAY_KIND_NODE)
 			continue;
 		for (uint32_t k = 0; k < SIM_KEYS; k++)
 			for (uint32_t a = 0; a < SIM_ATOMS; a++)
@@ -732,7 +780,7 @@ bool sim_quiet(const struct sim *sim)
 		if (sim->request[i].used && !sim->request[i].orphan)
 			return false;
 	for (uint32_t n = 1; n <= sim->nodes; n++)
-		if (belief_any(sim, n, UINT64_MAX))
+		if (belief_any(sim, n, UINT64_MAX) || volume_any(sim, &sim->node[n]))
 			return false;
 	return true;
 }

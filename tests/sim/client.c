@@ -170,10 +170,17 @@ static void random_lock(struct sim *sim, struct client *client, uint32_t owner)
 	what.key = random_below(&sim->random, 1 + random_below(&sim->random, t->keys));
 	if (t->apart == 3 && random_chance(&sim->random, 95))
 		what.key = client->node->id % t->keys;
+	if (t->volume_percent > 0 && o->id.kind == BELAY_KIND_OFD && random_chance(&sim->random, t->volume_percent) &&
+	    volume_open(sim, client->node))
+		what.key = SIM_FILES + random_below(&sim->random, t->volumes);
 	what.mode = random_chance(&sim->random, t->exclusive_percent) ? BELAY_MODE_EX : BELAY_MODE_SH;
 	what.wait = random_chance(&sim->random, t->wait_percent);
 	what.test = !what.wait && random_chance(&sim->random, t->test_percent * 3);
 	random_atoms(sim, client, o->id.kind, &what.first, &what.last);
+	if (sim_is_volume(what.key)) {
+		what.first = 0;
+		what.last = SIM_ATOMS - 1;
+	}
 	/* flock(2) converts by giving up and asking anew. */
 	if (o->id.kind == BELAY_KIND_FLOCK && !what.test)
 		client_unlock(sim, client, owner, what.key, what.first, what.last);
@@ -184,13 +191,13 @@ static void random_lock(struct sim *sim, struct client *client, uint32_t owner)
 static void random_unlock(struct sim *sim, struct client *client, uint32_t owner)
 {
 	const struct owner *o = &sim->owner[owner];
-	uint32_t key = held_key(o, random_below(&sim->random, SIM_KEYS)), first, last;
+	uint32_t key = held_key(o, random_below(&sim->random, SIM_FILES)), first, last;
 
 	/* Any range may be unlocked, held or not. */
 	if (key == SIM_NONE || random_chance(&sim->random, 5))
 		key = random_below(&sim->random, sim->temper.keys);
 	random_atoms(sim, client, o->id.kind, &first, &last);
-	if (random_chance(&sim->random, 50)) {
+	if (random_chance(&sim->random, 50) || sim_is_volume(key)) {
 		first = 0;
 		last = SIM_ATOMS - 1;
 	}

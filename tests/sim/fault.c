@@ -26,6 +26,7 @@ void fault_power_off(struct sim *sim, struct node *node)
 	trace(sim, "n%u is switched off", node->id);
 	sim->tally.offs++;
 	belief_void(sim, node, 0);
+	volume_host_ends(sim, node);
 	node->process = 0;
 	node_forget(node);
 	node_forget_clients(node);
@@ -111,7 +112,8 @@ static bool strike(struct sim *sim, struct node *node, enum fault fault)
 		node->stopped = true;
 		return true;
 	case FAULT_LEAVE:
-		if (!node_runs(node) || node->quitting)
+		/* Who has not said yet what it has active must not be thought to have nothing. */
+		if (!node_runs(node) || node->quitting || (node->adopting && volume_any(sim, node)))
 			return false;
 		ask_to_leave(sim, node);
 		return true;
@@ -197,7 +199,7 @@ static bool life_over(const struct sim *sim, uint32_t victim, uint64_t incarnati
 {
 	const struct node *v = &sim->node[victim];
 
-	return !belief_any(sim, victim, incarnation) &&
+	return !belief_any(sim, victim, incarnation) && !volume_any(sim, v) &&
 	       !(v->incarnation <= incarnation && (v->process || ipc_may_believe(v)));
 }
 
@@ -216,8 +218,8 @@ void fault_fence(struct sim *sim, uint32_t id, uint32_t victim)
 	struct belay_node_info info;
 	int r;
 
-	if (!node_runs(node) || !node_info(node, victim, &info) || info.standing == BELAY_NODE_CLOSED ||
-	    info.standing == BELAY_NODE_MEMBER)
+	if (!node_runs(node) || !node_info(node, victim, &info) || info.standing == BELAY_NODE_MEMBER ||
+	    (info.standing == BELAY_NODE_CLOSED && info.volumes == 0))
 		return;
 	if (!life_over(sim, victim, info.incarnation)) {
 		if (sim->stage == STAGE_CHAOS && may_fence(sim, node) && sim->node[victim].powered) {

@@ -285,6 +285,8 @@ void ipc_lend(struct sim *sim, struct node *node, const struct belay_action *act
 	struct client *client = client_find(node, action->client);
 	struct loan *loan = NULL;
 
+	if (sim_is_volume(sim_key(&action->key)))
+		sim_fail(sim, "n%u lends a volume", node->id);
 	if (!client || !client->borrows) {
 		sim_fail(sim, "n%u lends to client %u, which did not ask for it", node->id, action->client);
 		return;
@@ -366,6 +368,11 @@ static int take_lock(struct sim *sim, struct node *node, struct client *client, 
 	take_back_range(sim, node, client, letter->key, &event.lock.range);
 	if (!client->used)
 		return 0;
+	/* Who asks for a volume does not do so over a new life of the node. */
+	if (sim_is_volume(q->key) && q->life != node->incarnation) {
+		belief_refused(sim, q);
+		return 0;
+	}
 	q->lend = may_lend(sim, client);
 	q->number = ++node->request_last;
 	q->taken = true;
@@ -490,6 +497,10 @@ void ipc_reply(struct sim *sim, struct node *node, const struct belay_action *ac
 	struct letter letter = { .type = LETTER_RESULT, .cookie = action->cookie };
 	struct request *q;
 
+	if (action->client == BELAY_CLIENT_NODE) {
+		volume_answered(sim, node, action);
+		return;
+	}
 	belief_decided(sim, node, action);
 	if (sim_failed(sim) || !client)
 		return;

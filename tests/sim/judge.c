@@ -16,6 +16,10 @@
 #define JUMP_US 4000000
 /* One ordered event in so many is followed by a look at what departed nodes hold; a view is always. */
 #define DEPARTED_PLACES 32
+/* Long after a node has said what it has, all have heard it. */
+#define CALM_AFTER_US 500000
+
+static const char *const hold_name[] = { "not at all", "shared", "exclusively" };
 
 static uint64_t op_order(const struct message *message, uint32_t op)
 {
@@ -55,6 +59,9 @@ void judge_sent(struct sim *sim, struct node *node, const struct belay_op *op)
 {
 	struct request *q;
 
+	if (sim_is_volume(sim_key(&op->key)) && op->type != BELAY_OP_REQ && op->type != BELAY_OP_REL &&
+	    op->type != BELAY_OP_IDLE)
+		sim_fail(sim, "n%u sends what makes no sense of a volume, which nobody owns", node->id);
 	if (op->type != BELAY_OP_REQ && op->type != BELAY_OP_WAITING)
 		return;
 	q = request_numbered(sim, node->id, node->incarnation, op->request);
@@ -240,6 +247,10 @@ static void note_stable(struct sim *sim, struct node *node)
 	for (uint32_t k = 0; k < SIM_KEYS; k++)
 		if (node->evidence[k].alone == node->incarnation)
 			node->evidence[k].majority = node->incarnation;
+	for (uint32_t i = 0; i < sim->request_top; i++)
+		if (sim->request[i].used && (sim->request[i].delivered & bit(node->id)) &&
+		    sim->owner[sim->request[i].owner].id.node == node->id)
+			sim->request[i].stable = true;
 }
 
 /* Pieces of files that the table of @node says are held by owners of @of. */
@@ -276,6 +287,101 @@ static void check_departed(struct sim *sim, struct node *node)
 			sim_fail(sim, "n%u: n%u has left and is not fenced, but what it held got less",
 				 node->id, info.node);
 		*d = (struct departed){ info.incarnation, node->incarnation, held };
+	}
+}
+
+/* ---- who has which volume ---- */
+
+static void list_volumes(struct sim *sim, const struct node *node, uint8_t (*ret_listed)[SIM_VOLUMES])
+{
+	struct belay_cursor cursor = { 0 };
+	struct belay_lock_info info;
+
+	memset(ret_listed, HOLD_NONE, sizeof(node->listed));
+	while (belay_core_locks_next(node->core, &cursor, &info) == 1) {
+		uint32_t key = sim_key(&info.key);
+
+		if (!sim_is_volume(key))
+			continue;
+		if (info.state != BELAY_STATE_ARB && info.state != BELAY_STATE_UNOWNED)
+			sim_fail(sim, "n%u: volume r%u is delegated", node->id, key);
+		if (!info.waiting && info.owner.kind == BELAY_KIND_NODE)
+			ret_listed[info.owner.node][key - SIM_FILES] = (uint8_t)hold_of(info.mode);
+	}
+}
+
+/* May what @of had of the volume have become less by this? */
+static bool lessens(const struct ordered *o, uint32_t of, uint32_t key, enum hold now)
+{
+	const struct belay_op *op = o->item.message && o->op != SIM_NONE ? &o->item.message->op[o->op] : NULL;
+
+	if (!op)
+		return false;
+	if (op->type == BELAY_OP_FENCED)
+		return op->node == of;
+	if (o->item.message->node != of || sim_key(&op->key) != key)
+		return false;
+	return op->type == BELAY_OP_REL || (op->type == BELAY_OP_REQ && !op->test && now == HOLD_SH);
+}
+
+/* What a node has of a volume only itself can end, or its fence. */
+static void check_listed(struct sim *sim, struct node *node, const struct ordered *o, bool before)
+{
+	uint8_t listed[SIM_NODES + 1][SIM_VOLUMES];
+
+	list_volumes(sim, node, listed);
+	for (uint32_t of = 1; before && of <= sim->nodes; of++)
+		for (uint32_t v = 0; v < SIM_VOLUMES; v++)
+			if (listed[of][v] < node->listed[of][v] &&
+			    !lessens(o, of, SIM_FILES + v, (enum hold)listed[of][v]))
+				sim_fail(sim, "n%u: n%u has less of volume r%u than before, and has not said so",
+					 node->id, of, SIM_FILES + v);
+	memcpy(node->listed, listed, sizeof(listed));
+}
+
+static enum hold believed(const struct sim *sim, const struct node *node, uint32_t v)
+{
+	return node->volume[v].owner == SIM_NONE ? HOLD_NONE :
+	       (enum hold)sim->owner[node->volume[v].owner].held[SIM_FILES + v][0];
+}
+
+/* The others have kept what it has: it finds that in what they send it. */
+void judge_volumes_loaded(struct sim *sim, struct node *node)
+{
+	list_volumes(sim, node, node->listed);
+	for (uint32_t v = 0; v < SIM_VOLUMES; v++)
+		if (node->adopted == node->start && node->listed[node->id][v] < believed(sim, node, v))
+			sim_fail(sim, "n%u has r%u active, and the table it was sent does not say so", node->id,
+				 SIM_FILES + v);
+}
+
+static bool settled(const struct sim *sim, const struct node *node)
+{
+	return node->process && node->stats.synced && !node->stats.frozen && !node->adopting &&
+	       node->adopted_us + CALM_AFTER_US < sim->now_us;
+}
+
+void judge_volumes(struct sim *sim)
+{
+	for (uint32_t n = 1; n <= sim->nodes; n++) {
+		const struct node *node = &sim->node[n];
+
+		for (uint32_t of = 1; settled(sim, node) && of <= sim->nodes; of++) {
+			const struct node *other = &sim->node[of];
+
+			for (uint32_t v = 0; v < SIM_VOLUMES; v++) {
+				const struct volume *volume = &other->volume[v];
+
+				if (!settled(sim, other) || other->path != node->path || volume->owner == SIM_NONE ||
+				    sim->owner[volume->owner].pending > 0)
+					continue;
+				sim->tally.volumes_compared++;
+				if (node->listed[of][v] != believed(sim, other, v))
+					sim_fail(sim, "n%u's table says that n%u has volume r%u %s, and it has it %s",
+						 n, of, SIM_FILES + v, hold_name[node->listed[of][v]],
+						 hold_name[believed(sim, other, v)]);
+			}
+		}
 	}
 }
 
@@ -318,6 +424,7 @@ void judge_after(struct sim *sim, struct node *node, const struct ordered *o, co
 	note_stable(sim, node);
 	if (!node->stats.synced)
 		return;
+	check_listed(sim, node, o, before->synced);
 	check_agreement(sim, node);
 	if (!message || node->stats.place % DEPARTED_PLACES == 0)
 		check_departed(sim, node);
@@ -514,7 +621,10 @@ static void check_stability(struct sim *sim, const struct node *node, const stru
 	uint32_t need = acknowledgements_needed(sim, node);
 	const struct evidence *e = &node->evidence[q->key];
 
-	if (mask_count(q->delivered) >= need || e->majority == node->incarnation)
+	if (mask_count(q->delivered) >= need || q->stable)
+		return;
+	/* A volume is nobody's: each request stands for itself. */
+	if (e->majority == node->incarnation && !sim_is_volume(q->key))
 		return;
 	if (need == 1 && e->alone == node->incarnation)
 		return;
@@ -594,6 +704,22 @@ void judge_missed_deadlock(struct sim *sim)
 			trace_beliefs(sim, k);
 		sim_fail(sim, "n%u client %u waits in a circle, and nobody says EDEADLK", o->id.node, o->id.client);
 		return;
+	}
+}
+
+/* A try does not wait, whoever holds what it asks for, and for how long. */
+void judge_tries(struct sim *sim)
+{
+	for (uint32_t n = 1; n <= sim->nodes; n++)
+		if (!(sim->doomed & bit(n)) && !settled(sim, &sim->node[n]))
+			return;
+	for (uint32_t i = 0; i < sim->request_top; i++) {
+		const struct request *q = &sim->request[i];
+
+		if (q->used && !q->orphan && !q->wait && q->taken && !q->decided &&
+		    q->taken_us + CALM_AFTER_US < sim->now_us)
+			sim_fail(sim, "n%u client %u tries to lock r%u, and still has no answer",
+				 sim->owner[q->owner].id.node, sim->owner[q->owner].id.client, q->key);
 	}
 }
 

@@ -20,6 +20,7 @@ tests_sim_libsim_a_SOURCES = \
 	tests/sim/sim.h \
 	tests/sim/slot_commit.c \
 	tests/sim/trace.c \
+	tests/sim/volume.c \
 	tests/sim/world.c
 
 check_PROGRAMS += tests/sim/sim
@@ -90,7 +91,16 @@ sim_scenario_names = \
 	75-vouched-behind-other-ops \
 	76-passed-by-a-holder \
 	77-a-hole-that-is-not-cut \
-	78-an-early-holder-dies
+	78-an-early-holder-dies \
+	80-a-volume-and-a-new-belayd \
+	81-volumes-on-both-sides \
+	82-leave-with-a-volume \
+	83-fence-and-the-next-in-the-queue \
+	84-a-grant-that-only-one-has-seen \
+	85-less-and-the-order-is-lost \
+	86-a-try-that-nobody-answers \
+	87-volumes-are-never-claimed \
+	88-a-hint-of-a-volume
 sim_mutant_names = \
 	acks-of-the-view \
 	authority-until-delivery \
@@ -135,6 +145,7 @@ sim_mutant_names = \
 	overtaking \
 	own-message-passes-a-loan \
 	own-request-always-local \
+	own-tries-only \
 	owners-of-a-process-agree \
 	queue-order-is-no-edge \
 	readers-beside-a-writer \
@@ -156,8 +167,18 @@ sim_mutant_names = \
 	token-stands-still \
 	tokens-of-early-holders-forgotten \
 	tokens-of-the-dead \
+	try-from-before-the-snapshot \
 	two-nodes-by-majority \
 	unlock-passes-a-fast-lock \
 	upgrade-overlooks-others \
+	volume-awaited-for-ever \
+	volume-by-an-unseen-release \
+	volume-claimed \
+	volume-delegated \
+	volume-kept-at-fenced \
+	volume-of-more-than-asked-for \
+	volume-of-the-closed-not-fenced \
+	volume-released-at-hello \
+	volume-taken-early \
 	vouched-by-another-history \
 	waiters-dropped-at-left

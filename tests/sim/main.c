@@ -170,7 +170,9 @@ static void print_tally(const struct tally *t)
 		{ "loan_busy", t->loan_busy }, { "stops", t->stops }, { "client_kills", t->client_kills },
 		{ "mad", t->mad }, { "cast_out", t->cast_out }, { "shared", t->shared }, { "apart", t->apart },
 		{ "hints_sent", t->hints_sent }, { "hints_arrived", t->hints_arrived },
-		{ "hints_used", t->hints_used },
+		{ "hints_used", t->hints_used }, { "volume_grants", t->volume_grants },
+		{ "volumes_again", t->volumes_again }, { "volumes_late", t->volumes_late },
+		{ "volumes_compared", t->volumes_compared },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)

@@ -87,6 +87,7 @@ void node_start(struct sim *sim, struct node *node)
 	node_forget(node);
 	node_forget_clients(node);
 	node->process = ++node->processes;
+	node->start = 0;
 	node->client_last = node->request_last = 0;
 	node->seq = 1;
 	node->path = mix64(++sim->incarnation);
@@ -105,6 +106,7 @@ void node_start(struct sim *sim, struct node *node)
 	node->memory_size = size;
 	node->core = belay_core_init(node->memory, &config);
 	assert(node->core);
+	volume_process_begins(sim, node);
 	trace(sim, "n%u starts belayd, incarnation %u", node->id, (unsigned)node->incarnation);
 	belay_core_stats(node->core, &node->stats);
 	join->kind = MESSAGE_JOIN;
@@ -123,6 +125,7 @@ void node_kill(struct sim *sim, struct node *node)
 	trace(sim, "n%u: belayd ends", node->id);
 	leave->kind = MESSAGE_LEAVE;
 	cpg_send(sim, node, leave);
+	volume_process_ends(sim, node);
 	node_forget(node);
 	/* Where clients have loans, they go on with what they have. */
 	if (sim->temper.ipc_us == 0)
@@ -172,6 +175,7 @@ static void restart(struct sim *sim, struct node *node, uint64_t incarnation)
 	node->seq = 1;
 	node->urgent = node->flush = node->ask = false;
 	belief_new_life(sim, node);
+	volume_new_life(sim, node);
 }
 
 static void on_send(struct sim *sim, struct node *node, const struct belay_action *action)
@@ -192,9 +196,9 @@ static void check_fenced(struct sim *sim, struct node *node)
 	uint64_t incarnation = node->fenced_incarnation;
 
 	node->fenced = 0;
-	if (node_life_closed(node, victim->id, incarnation))
+	if (node_life_closed(node, victim->id, incarnation) && !volume_any(sim, victim))
 		return;
-	if (belief_any(sim, victim->id, incarnation) ||
+	if (belief_any(sim, victim->id, incarnation) || volume_any(sim, victim) ||
 	    (victim->incarnation <= incarnation && (victim->process || ipc_may_believe(victim))))
 		sim_fail(sim, "n%u sends FENCED for n%u, which has not stopped", node->id, victim->id);
 }
@@ -252,6 +256,8 @@ static void on_standing(struct sim *sim, struct node *node, const struct belay_a
 		break;
 	case BELAY_ACTION_NODE_CLOSED:
 	case BELAY_ACTION_NODE_JOINED:
+		if (action->type == BELAY_ACTION_NODE_CLOSED && action->volumes > 0)
+			fault_left(sim, node, action->node);
 		judge_closed(sim, node);
 		break;
 	default:
@@ -321,6 +327,7 @@ static void build_snapshot(struct sim *sim, struct node *node, uint32_t to)
 			message->kind = MESSAGE_SNAPSHOT;
 			message->record = part;
 			message->path = node->path;
+			message->start = node->start;
 			message->head = (struct wire_snapshot){
 				.node = node->id, .incarnation = node->incarnation, .to = to,
 				.to_incarnation = node->snapshot_incarnation[to],
@@ -504,6 +511,8 @@ static void feed(struct sim *sim, struct node *node, const struct ordered *o)
 		else if (op.type == BELAY_OP_FENCED)
 			sim->ending = op.node;
 		(void)node_step(sim, node, &event);
+		if (op.type == BELAY_OP_START && !before.synced && node->stats.synced)
+			node->start = o->item.message->number;
 		sim->ending = 0;
 	}
 	if (!sim_failed(sim))
@@ -533,7 +542,9 @@ static void read_snapshot(struct sim *sim, struct node *node, const struct messa
 	if (node->replay) {
 		/* The state is the donor's at the cut; so is its history. */
 		node->path = message->path;
+		node->start = message->start;
 		judge_loaded(sim, node);
+		judge_volumes_loaded(sim, node);
 		belief_left(sim, node);
 		replay(sim, node);
 	}
@@ -545,6 +556,7 @@ static void read_item(struct sim *sim, struct node *node, const struct item *ite
 
 	if (item->message && item->message->kind == MESSAGE_SNAPSHOT) {
 		read_snapshot(sim, node, item->message);
+		volume_stepped(sim, node);
 		return;
 	}
 	feed(sim, node, &o);
@@ -552,6 +564,8 @@ static void read_item(struct sim *sim, struct node *node, const struct item *ite
 		o.op = i;
 		feed(sim, node, &o);
 	}
+	/* Not in the middle of a message. */
+	volume_stepped(sim, node);
 }
 
 void node_read(struct sim *sim, struct node *node, uint32_t count)
@@ -672,9 +686,11 @@ void node_flush(struct sim *sim, struct node *node)
 /* A loop turn ends now, or (to take more with it) a little later. */
 void node_end_turn(struct sim *sim, struct node *node)
 {
-	bool must = node->urgent || node->flush || node->leaving;
 	uint32_t in = 0;
+	bool must;
 
+	volume_stepped(sim, node);
+	must = node->urgent || node->flush || node->leaving;
 	outgoing_due(sim, node);
 	if (node->flush_due || (!must && node->pending.count == 0))
 		return;

@@ -69,7 +69,7 @@ static uint32_t key_word(struct line *l, uint32_t i)
 	unsigned long key = w[0] == 'r' ? strtoul(w + 1, NULL, 10) : SIM_KEYS;
 
 	if (key >= SIM_KEYS) {
-		wrong(l, "a resource is missing: r0 .. r3");
+		wrong(l, "a resource is missing: r0 .. r5");
 		key = 0;
 	}
 	return (uint32_t)key;
@@ -231,6 +231,35 @@ static void unlock(struct line *l, struct node *node)
 	node_end_turn(l->sim, node);
 }
 
+/* nK node lock|try|test|unlock|cancel rR [S|X]; nK node adopt: what the node itself does about a volume */
+static void volume(struct line *l, struct node *node)
+{
+	const char *w = word(l, 2);
+	struct request what = { 0 };
+
+	if (strcmp(w, "adopt") == 0) {
+		volume_adopt(l->sim, node);
+		node_end_turn(l->sim, node);
+		return;
+	}
+	what.key = key_word(l, 3);
+	what.wait = strcmp(w, "lock") == 0;
+	what.test = strcmp(w, "test") == 0;
+	what.mode = strcmp(word(l, 4), "X") == 0 ? BELAY_MODE_EX : BELAY_MODE_SH;
+	if (!sim_is_volume(what.key))
+		wrong(l, "that is no volume: r4, r5");
+	else if (strcmp(w, "unlock") == 0)
+		volume_unlock(l->sim, node, what.key);
+	else if (!node->process || node->stopped)
+		wrong(l, "there is no belayd");
+	else if (strcmp(w, "cancel") == 0 && !volume_cancel(l->sim, node, what.key))
+		wrong(l, "the node awaits nothing");
+	else if ((what.wait || what.test || strcmp(w, "try") == 0) && volume_lock(l->sim, node, &what) < 0)
+		wrong(l, "the request is refused");
+	if (node_runs(node))
+		node_end_turn(l->sim, node);
+}
+
 static void cancel(struct line *l, struct node *node)
 {
 	uint32_t owner;
@@ -365,12 +394,15 @@ static void node_command(struct line *l)
 	struct node *node = node_word(l, 0);
 	const char *w = word(l, 1);
 
-	if (!node->process && strcmp(w, "boot") != 0 && strcmp(w, "run") != 0)
+	if (!node->process && strcmp(w, "boot") != 0 && strcmp(w, "run") != 0 &&
+	    !(strcmp(w, "node") == 0 && strcmp(word(l, 2), "unlock") == 0))
 		wrong(l, "there is no belayd");
 	else if (strcmp(w, "lock") == 0 || strcmp(w, "try") == 0 || strcmp(w, "test") == 0)
 		ask(l, node);
 	else if (strcmp(w, "unlock") == 0)
 		unlock(l, node);
+	else if (strcmp(w, "node") == 0)
+		volume(l, node);
 	else if (strcmp(w, "cancel") == 0)
 		cancel(l, node);
 	else if (strcmp(w, "die") == 0)

@@ -28,7 +28,7 @@ rare=(loan_busy mad cast_out apart)
 for what in "${rare[@]}" grants busy deadlocks interrupted refused free_tests held_tests lost snapshots restarts \
 	fences splits kills offs leaves holes privates stale \
 	lent loans_used loans_refused recalls loan_grants loan_unlocks stops client_kills \
-	shared hints_sent hints_arrived hints_used \
+	shared hints_sent hints_arrived hints_used volume_grants volumes_again volumes_late volumes_compared \
 	REQ REL CANCEL BUSY HELD WAITING RELINQ CLAIM IDLE CLIENT_GONE HELLO SYNCED START FENCED LEAVE; do
 	n=$(count "$what")
 	check "they met $what: $n" [ "${n:-0}" -gt 0 ]

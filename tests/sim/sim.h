@@ -12,6 +12,7 @@
  *	loan.c    what a client decides by itself, and where it may be stopped
  *	fiber.c   a client's thread, stopped anywhere
  *	hint.c    datagrams between nodes
+ *	volume.c  volumes: what a node locks for itself, and believes in as long as its machine runs
  *	owner.c   who locks, as long as it matters
  *	belief.c  what clients believe; exclusion, tokens, answers
  *	judge.c   fairness, deadlocks, stability, agreement, quiescence
@@ -36,7 +37,9 @@
 #include "wire/wire.h"
 
 #define SIM_NODES 7		/* at most; nodes are numbered from 1 */
-#define SIM_KEYS 4		/* resources */
+#define SIM_FILES 4		/* resources: files ... */
+#define SIM_VOLUMES 2		/* ... and volumes, which come behind them */
+#define SIM_KEYS (SIM_FILES + SIM_VOLUMES)
 #define SIM_ATOMS 8		/* pieces of the file that are locked as a whole */
 #define SIM_CLIENTS 4		/* connections of a node at one time */
 #define SIM_CLIENT_OWNERS 3	/* owners of a client */
@@ -92,6 +95,7 @@ struct message {
 	node_mask delivered;	/* cores that have taken all of it */
 	node_mask copied;	/* nodes on the way to which a snapshot shows its effect */
 	uint64_t path;		/* SNAPSHOT: history of the donor at the cut */
+	uint64_t start;		/* ... and the START it began with */
 };
 
 struct ring {
@@ -133,6 +137,8 @@ struct request {
 	bool saw_busy, saw_free;	/* at some moment since it was invoked */
 	bool cancelled;
 	bool lend;		/* its client can take a loan */
+	bool again;		/* a node locks what it has */
+	uint64_t life;		/* of its node, when it was invoked */
 	bool taken;		/* it has arrived at its belayd ... */
 	uint64_t taken_us;
 	bool decided;		/* ... is answered there: result, granted_token, decision ... */
@@ -144,6 +150,7 @@ struct request {
 	uint8_t lowered;	/* atoms whose EX it gave up for SH */
 	uint32_t number;	/* the core's: it counts them */
 	bool sent;		/* it has left its node */
+	bool stable;		/* nobody else had to have it */
 	uint64_t passed_us;	/* a later one was granted then; 0: none */
 	uint32_t passed_node, passed_client;
 	uint64_t order;		/* place of the op that put it into the queue */
@@ -261,6 +268,13 @@ struct evidence {
 	uint64_t alone, majority;
 };
 
+/* An active volume does not end with belayd. */
+struct volume {
+	uint32_t owner;		/* the node as an owner there, for the whole run; or SIM_NONE */
+	bool again;		/* belayd, or its new life, has been asked for it again */
+	bool unlock;		/* unlocked, and not said to the others yet */
+};
+
 struct node {
 	uint32_t id;
 
@@ -318,6 +332,17 @@ struct node {
 		uint32_t held;
 	} departed[SIM_NODES + 1];
 	uint64_t closed_us;	/* when it last closed a life */
+
+	/* Volumes. */
+	struct volume volume[SIM_VOLUMES];
+	uint64_t volume_cookie;
+	uint64_t start;		/* the START that its table began with */
+	uint64_t adopted;	/* the one after which it last said which volumes it has active */
+	uint64_t adopted_us;
+	bool adopting;		/* it has to say so (again) */
+	bool volumes_void;	/* in the step under way, a new life: nobody waits for a volume any more */
+	/* Modes (enum hold) in which its table says that nodes have volumes. */
+	uint8_t listed[SIM_NODES + 1][SIM_VOLUMES];
 
 	/* Clients. */
 	struct vector recalled;	/* struct recall: what the core wants back */
@@ -428,6 +453,7 @@ struct temper {
 	uint32_t ipc_us;	/* between a client and belayd; 0: no time at all, and no loans */
 	uint32_t borrow_percent, step_percent, calls, busy_percent, mad_percent;
 	bool cells;		/* answers overtake each other */
+	uint32_t volumes, volume_acts, volume_percent;	/* percent: clients lock volumes, too */
 	uint32_t apart;		/* 0: anywhere; else each node has its part: 1 blocks, 2 interleaved, 3 resources */
 	bool hints;
 	uint32_t hint_us, hint_loss_percent, hint_twice_percent;
@@ -443,6 +469,8 @@ struct tally {
 	uint64_t stops, client_kills, mad, cast_out;
 	uint64_t shared, apart;	/* steps of nodes that know of readers who share; snapshots of resources in parts */
 	uint64_t hints_sent, hints_arrived, hints_used;
+	/* late: unlocked when it could not be said */
+	uint64_t volume_grants, volumes_again, volumes_late, volumes_compared;
 };
 
 struct sim_options {
@@ -526,6 +554,10 @@ static inline uint32_t sim_majority(const struct sim *sim)
 }
 void sim_make_key(uint32_t key, struct belay_key *ret_key);
 uint32_t sim_key(const struct belay_key *key);		/* or SIM_NONE */
+static inline bool sim_is_volume(uint32_t key)
+{
+	return key >= SIM_FILES && key < SIM_KEYS;
+}
 struct belay_range sim_range(uint32_t first, uint32_t last);
 /* Atoms that @range touches: first and last. */
 void sim_atoms(const struct belay_range *range, uint32_t *ret_first, uint32_t *ret_last);
@@ -657,6 +689,29 @@ static inline uint32_t loan_handle(const struct belay_owner *owner)
 void hint_send(struct sim *sim, struct node *node, const struct belay_action *action);
 void hint_arrive(struct sim *sim, struct node *node, uint32_t index);
 
+/* ---- volume.c ---- */
+
+void volume_act(struct sim *sim, struct node *node);
+/* All is mended: it says what it has active; @all: and gives that up. */
+void volume_let_go(struct sim *sim, struct node *node, bool all);
+/* 0, or what the core says to it. */
+int volume_lock(struct sim *sim, struct node *node, const struct request *what);
+void volume_unlock(struct sim *sim, struct node *node, uint32_t key);
+bool volume_cancel(struct sim *sim, struct node *node, uint32_t key);
+/* As belay-lvmlockd does when it has found belayd: one step of it. */
+void volume_adopt(struct sim *sim, struct node *node);
+/* May volumes be locked here? Not before all who can have one active have said so. */
+bool volume_open(const struct sim *sim, const struct node *node);
+/* belayd has answered the node itself. */
+void volume_answered(struct sim *sim, struct node *node, const struct belay_action *action);
+/* After each step of the core. */
+void volume_stepped(struct sim *sim, struct node *node);
+void volume_new_life(struct sim *sim, struct node *node);
+void volume_process_begins(struct sim *sim, struct node *node);
+void volume_process_ends(struct sim *sim, struct node *node);
+void volume_host_ends(struct sim *sim, struct node *node);
+bool volume_any(const struct sim *sim, const struct node *node);	/* is one active? */
+
 /* ---- belief.c ---- */
 
 struct request *belief_invoke(struct sim *sim, const struct request *what);
@@ -685,7 +740,16 @@ void belief_void(struct sim *sim, struct node *node, uint32_t client);
 void belief_left(struct sim *sim, const struct node *node);
 /* Owners that lost nothing, and requests that still wait, go on in the node's new life. */
 void belief_new_life(struct sim *sim, struct node *node);
+/* Do its clients believe in anything? Not counting the node itself. */
 bool belief_any(const struct sim *sim, uint32_t node, uint64_t incarnation);
+/* Whatever it has said of volumes, the others may or may not have heard. */
+void belief_unsettled(struct sim *sim, struct node *node);
+/* It runs no more: nothing is active. */
+void belief_host_ends(struct sim *sim, struct node *node);
+/* All that it asked for, answered or not; what that would have lowered is given up. */
+void belief_forget_requests(struct sim *sim, uint32_t owner);
+/* The client will not wait for it any more, whatever it has come to. */
+void belief_given_up(struct request *q);
 struct request *request_find(struct sim *sim, uint32_t node, uint32_t process, uint32_t client, uint64_t cookie);
 void request_drop(struct sim *sim, struct request *request);
 bool request_conflicts(const struct sim *sim, const struct request *a, const struct request *b);
@@ -722,9 +786,14 @@ void judge_loaded(struct sim *sim, struct node *node);
 /* A life is over for somebody: the token clock jumps ahead of the time of day. */
 void judge_closed(struct sim *sim, struct node *node);
 void judge_grant(struct sim *sim, struct node *node, const struct request *request);
+/* A table that says who has which volume has been loaded. */
+void judge_volumes_loaded(struct sim *sim, struct node *node);
+/* All is mended: the tables say what the nodes believe. */
+void judge_volumes(struct sim *sim);
 void judge_loan_grant(struct sim *sim, const struct node *node, const struct request *what);
 void judge_deadlock(struct sim *sim, const struct request *request);
 void judge_missed_deadlock(struct sim *sim);
+void judge_tries(struct sim *sim);
 void judge_quiet(struct sim *sim);
 
 /* ---- fault.c ---- */

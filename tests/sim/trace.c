@@ -74,8 +74,21 @@ static struct word owner_text(const struct belay_owner *owner)
 {
 	struct word t;
 
-	snprintf(t.at, sizeof(t.at), "n%u.c%u.%u%s", owner->node, owner->client, (unsigned)owner->key,
+	if (owner->client == BELAY_CLIENT_NODE)
+		snprintf(t.at, sizeof(t.at), "n%u itself", owner->node);
+	else
+		snprintf(t.at, sizeof(t.at), "n%u.c%u.%u%s", owner->node, owner->client, (unsigned)owner->key,
 		 owner->kind == BELAY_KIND_POSIX ? "" : owner->kind == BELAY_KIND_OFD ? "(ofd)" : "(flock)");
+	return t;
+}
+
+/* Of the node of the line. */
+static struct word client_text(uint32_t client)
+{
+	struct word t = { "itself" };
+
+	if (client != BELAY_CLIENT_NODE)
+		snprintf(t.at, sizeof(t.at), "c%u", client);
 	return t;
 }
 
@@ -250,7 +263,7 @@ void trace_event(struct sim *sim, const struct node *node, const struct belay_ev
 		trace_local(sim, node, event);
 		break;
 	case BELAY_EVENT_CANCEL:
-		trace_line(sim, "n%u cancel c%u cookie %" PRIu64, node->id, event->client.client,
+		trace_line(sim, "n%u cancel %s cookie %" PRIu64, node->id, client_text(event->client.client).at,
 			   event->client.cookie);
 		break;
 	case BELAY_EVENT_CLIENT_GONE:
@@ -306,16 +319,17 @@ void trace_state(struct sim *sim, const struct node *node, const struct belay_ev
 
 static void trace_reply(struct sim *sim, uint32_t node, const struct belay_action *action)
 {
+	struct word client = client_text(action->client);
 	char token[40] = "";
 
 	/* The judges watch the tokens; in a scenario's trace they would only change for no reason. */
 	if (action->result == 0 && action->token != 0 && !sim->options.scenario)
 		snprintf(token, sizeof(token), ", token %" PRIu64, action->token);
 	if (action->result == 0 && action->token == 0)	/* a test */
-		trace_line(sim, "n%u   reply c%u cookie %" PRIu64 ": %s", node, action->client, action->cookie,
+		trace_line(sim, "n%u   reply %s cookie %" PRIu64 ": %s", node, client.at, action->cookie,
 			   action->held ? "held" : "free");
 	else
-		trace_line(sim, "n%u   reply c%u cookie %" PRIu64 ": %s%s", node, action->client, action->cookie,
+		trace_line(sim, "n%u   reply %s cookie %" PRIu64 ": %s%s", node, client.at, action->cookie,
 			   result_name(action->result), token);
 }
 

@@ -21,7 +21,9 @@ static const uint64_t atom_start[SIM_ATOMS + 1] = {
 
 void sim_make_key(uint32_t key, struct belay_key *ret_key)
 {
-	*ret_key = (struct belay_key){ .lockspace = 1 + key % 2 };
+	*ret_key = (struct belay_key){
+		.lockspace = sim_is_volume(key) ? BELAY_LOCKSPACE_VOLUMES : 1 + key % 2,
+	};
 	ret_key->id[0] = 'r';
 	ret_key->id[15] = (uint8_t)key;
 }
@@ -122,6 +124,8 @@ static void next_stage(struct sim *sim)
 	case STAGE_DRAIN:
 		trace(sim, "==== drain ====");
 		judge_missed_deadlock(sim);
+		judge_volumes(sim);
+		judge_tries(sim);
 		sim_due(sim, LIVENESS_US, DUE_STAGE, 0, 0);
 		break;
 	case STAGE_END:
@@ -145,8 +149,12 @@ static void client_due(struct sim *sim, struct node *node)
 			client_act(sim, node);
 		else if (node_runs(node) && node->quitting)
 			client_let_go(sim, node, random_chance(&sim->random, 50));
+		for (uint32_t n = 0; n < sim->temper.volume_acts && node->powered && sim->acts > 0; n++)
+			if (!sim_failed(sim) && random_chance(&sim->random, 50))
+				volume_act(sim, node);
 	} else {
 		fault_mend(sim, node);
+		volume_let_go(sim, node, sim->stage >= STAGE_DRAIN);
 		if (node_runs(node))
 			client_let_go(sim, node, sim->stage >= STAGE_DRAIN || node->quitting);
 		if (!sim_failed(sim) && fault_all_well(sim) && sim_quiet(sim))
@@ -285,9 +293,29 @@ static void draw_loans(struct sim *sim)
 		t->threads_percent = 35;
 	/* Loans are for those who come again. */
 	if (t->borrow_percent > 0 && random_chance(r, 60)) {
-		t->keys = t->apart == 3 ? sim->nodes < SIM_KEYS ? sim->nodes : SIM_KEYS : random_between(r, 1, 2);
+		t->keys = t->apart == 3 ? sim->nodes < SIM_FILES ? sim->nodes : SIM_FILES : random_between(r, 1, 2);
 		t->clients = random_between(r, 1, 3);
 	}
+}
+
+/* In half of the worlds nodes have volumes. */
+static void draw_volumes(struct sim *sim)
+{
+	struct random own = { mix64(sim->seed ^ BELAY_LOCKSPACE_VOLUMES) }, *r = &own;
+	struct temper *t = &sim->temper;
+
+	/* Where there is no room, a node may be unable to say what it has. */
+	if (t->small_limits || random_chance(r, 50))
+		return;
+	t->volumes = random_between(r, 1, SIM_VOLUMES);
+	t->volume_percent = random_chance(r, 50) ? random_between(r, 5, 40) : 0;
+	t->volume_acts = random_between(r, 1, 5);
+	t->faults += random_below(r, 6);
+	/* In some, nodes stay longer without belayd, and without being fenced. */
+	if (random_chance(r, 40))
+		t->fence_us = 0;
+	if (random_chance(r, 40))
+		t->ofd_percent = 80;
 }
 
 static void draw_temper(struct sim *sim)
@@ -317,7 +345,7 @@ static void draw_temper(struct sim *sim)
 		.die_percent = random_below(r, 4) * 2,
 		.threads_percent = random_chance(r, 25) ? 15 : 0,
 		.wide_percent = random_below(r, 60),
-		.keys = random_between(r, 1, SIM_KEYS),
+		.keys = random_between(r, 1, SIM_FILES),
 		.clients = random_between(r, 1, SIM_CLIENTS),
 		.atoms = random_between(r, 1, SIM_ATOMS),
 		.fence_us = random_chance(r, 30) ? 0 : random_between(r, 500, 30000),
@@ -330,6 +358,7 @@ static void draw_temper(struct sim *sim)
 		.small_limits = random_chance(r, 10),
 	};
 	draw_loans(sim);
+	draw_volumes(sim);
 }
 
 static void draw_config(struct sim *sim)
@@ -372,6 +401,8 @@ static void reset_node(struct node *node, uint32_t id)
 		.replaying = old.replaying, .outgoing = old.outgoing, .recalled = old.recalled,
 		.lend_held = old.lend_held, .hole = SIM_NONE, .tick_us = UINT64_MAX,
 	};
+	for (uint32_t v = 0; v < SIM_VOLUMES; v++)
+		node->volume[v].owner = SIM_NONE;
 	node->queue.count = node->inbox.count = node->pending.count = 0;
 	node->held.count = node->replaying.count = node->outgoing.count = 0;
 	node->recalled.count = node->lend_held.count = 0;
@@ -415,7 +446,7 @@ void script_world(struct sim *sim)
 		.order_us = 1, .lag_us = 1, .burst = 1, .linger_us = 1, .think_us = 1, .gap_us = 1,
 		.frame_ops = 40, .quorum_us = 1, .record_batch = 30, .company_us = 1, .outgoing_us = 1,
 		.boot_us = 1, .hint_us = 1, .hint_leaks = true, .fixed_gap_us = 1000,
-		.keys = SIM_KEYS, .clients = SIM_CLIENTS, .atoms = SIM_ATOMS,
+		.keys = SIM_FILES, .clients = SIM_CLIENTS, .atoms = SIM_ATOMS,
 	};
 	sim->config.limits = (struct belay_limits){
 		.resources_max = 16, .locks_max = 512, .waiters_max = 256, .locks_per_owner_max = 64,

@@ -1,0 +1,3 @@
+# Volumes are delegated as files are.
+# file: deliver.c
+s{!resource_always_arbitrated\(resource_at\(c, q->resource\)\) &&\s*}{};
