@@ -99,4 +99,17 @@ check "all are together again" wait_synced 1 2 3
 check "the LV is what it was" live 3 linear
 check "and can be written to" begin_writing
 check "until that is enough" end_writing
+
+# A node without quorum can be stopped, and fenced.
+check "node 3 writes" begin_writing
+check "the link of node 3 is cut" lab link 3 off
+check "its LV fails" live 3 error
+check "belay-lvmlockd of node 3 stops" stop belay-lvmlockd 3
+check "and belayd" stop belayd 3
+is "$(device 3 lv)" "64 error" "which leaves the LV as it is"
+check "the others go on" wait_synced 1 2
+check "but not with the LV" locked_elsewhere 2 lvchange -aey vg/lv
+check "node 3 is fenced" lab kill 3
+check "and that is said" belay 1 fence-ack --yes 3
+check "node 2 gets the LV" on 2 lvchange -aey vg/lv
 done_testing
