@@ -114,8 +114,10 @@ static void release(struct job *job, const struct dm_devices *devices)
 
 static void answer_lv(struct job *job, size_t i, int dm_error, const struct dm_devices *devices)
 {
+	const struct agent_locks *locks = &job->agent->setup.locks;
 	struct target *target = &job->target[i];
 	struct ask_answer a = { .kind = ASK_LV };
+	char uuid[DM_TEXT_MAX + 1];
 	struct verify_case c = {
 		.verb = job->request.verb, .mode = job->request.mode,
 		.lv = &job->lvs.lv[i], .was_active = target->was_active,
@@ -124,6 +126,8 @@ static void answer_lv(struct job *job, size_t i, int dm_error, const struct dm_d
 	};
 
 	c.lock = held(job, i, &c.since_s);
+	verify_dm_uuid(c.lv, uuid);
+	c.policy = locks->policy(locks->context, uuid);
 	verify_lv(&c, &a.lv);
 	if (target->refused[0] != '\0') {
 		a.lv.outcome = ASK_FAILED;

@@ -103,7 +103,7 @@ struct ask_lv {
 	uint64_t size_bytes;		/* of the live table */
 	uint64_t lvm_size_bytes;	/* in LVM's metadata; 0: not known */
 	char targets[ASK_TARGETS_MAX + 1];	/* "linear", "striped,linear" */
-	char reason[ASK_TEXT_MAX + 1];	/* FAILED, UNVERIFIED: in words */
+	char reason[ASK_TEXT_MAX + 1];	/* FAILED, UNVERIFIED: in words; SHOWN: what is known of why, or "" */
 };
 
 enum ask_answer_kind {

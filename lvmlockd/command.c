@@ -10,6 +10,7 @@
 #include "lvmlockd/group.h"
 #include "lvmlockd/holders.h"
 #include "lvmlockd/lv.h"
+#include "lvmlockd/policy.h"
 #include "lvmlockd/request.h"
 #include "lvmlockd/volume.h"
 
@@ -121,6 +122,13 @@ void command_say(struct command *command, const struct ask_member *self)
 }
 
 /* ---- locks of this node, for the agent ---- */
+
+static const char *policy(void *context, const char *dm_uuid)
+{
+	const struct lvmlockd *lvmlockd = context;
+
+	return lvmlockd->policy ? policy_says(lvmlockd->policy, dm_uuid) : "";
+}
 
 static enum ask_mode held(void *context, const char *uuid, uint64_t *ret_since_s)
 {
@@ -303,7 +311,8 @@ int command_open(struct lvmlockd *lvmlockd, const struct dm_port *dm, struct com
 		.worker = lvmlockd->worker, .dm = dm, .lvm_path = lvmlockd->config.lvm_path,
 		.command_timeout_ms = timeout_ms,
 		.locks = {
-			.held = held, .lock = lock, .withdraw = withdraw, .unlock = unlock, .context = lvmlockd,
+			.held = held, .lock = lock, .withdraw = withdraw, .unlock = unlock, .policy = policy,
+			.context = lvmlockd,
 		},
 	};
 	int r;

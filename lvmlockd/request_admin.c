@@ -10,7 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "lvmlockd/policy.h"
 #include "lvmlockd/request.h"
+#include "lvmlockd/worker.h"
 
 #define DUMP_SOCKET "lvmlockd-dump.sock"
 /* lvmlockctl has room for that much, and for so many clients. */
@@ -97,6 +99,28 @@ static void put_info(const struct lvmlockd *lvmlockd, FILE *to)
 		put_vg(lvmlockd, vg, to);
 }
 
+/* What was done without quorum, and what hangs. */
+static void put_trouble(const struct lvmlockd *lvmlockd, FILE *to)
+{
+	struct policy_status policy;
+	struct worker_count count;
+	struct worker_hung hung;
+
+	if (lvmlockd->policy) {
+		policy_status(lvmlockd->policy, &policy);
+		fprintf(to, "on_quorum_loss=%s state=%s suspended=%u failed=%u unfinished=%u refused=%u "
+			"took_ms=%" PRIu64 "\n", policy_action_name(policy.action), policy_state_name(policy.state), policy.count.frozen,
+			policy.count.failed, policy.count.hung, policy.count.refused, policy.took_ms);
+	}
+	if (!lvmlockd->worker)
+		return;
+	count = worker_count(lvmlockd->worker);
+	fprintf(to, "children=%u waiting=%u hung=%u\n", count.running, count.queued, count.hung);
+	for (unsigned i = 0; i < CLIENTS_SHOWN && worker_hung(lvmlockd->worker, i, &hung); i++)
+		fprintf(to, "hung pid=%d for_ms=%" PRIu64 " in=%s what=%s\n", hung.pid, hung.for_ms,
+			hung.where[0] != '\0' ? hung.where : "unknown", hung.what);
+}
+
 static void put_dump(const struct lvmlockd *lvmlockd, FILE *to)
 {
 	static const char *const phases[] = {
@@ -107,6 +131,7 @@ static void put_dump(const struct lvmlockd *lvmlockd, FILE *to)
 
 	fprintf(to, "belay-lvmlockd %s, node %" PRIu32 ", cluster %s: %s\n", PACKAGE_VERSION,
 		locks_node(lvmlockd->locks), locks_cluster(lvmlockd->locks), phases[lvmlockd->phase]);
+	put_trouble(lvmlockd, to);
 	put_info(lvmlockd, to);
 }
 

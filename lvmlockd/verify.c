@@ -100,9 +100,27 @@ static void unverified(const struct verify_case *c, struct ask_lv *lv)
 	}
 }
 
+/* What a loss of quorum has made of it, nobody has to put right. */
+static const char *policy_reason(const struct verify_case *c, const struct ask_lv *lv)
+{
+	if (!c->policy)
+		return NULL;
+	if (strcmp(c->policy, "frozen") == 0 && lv->dm == ASK_DM_SUSPENDED)
+		return "it is suspended for want of quorum, until that is back";
+	if (strcmp(c->policy, "failed") == 0 && lv->dm == ASK_DM_ERROR)
+		return "it returns errors for want of quorum, until that is back";
+	return NULL;
+}
+
 /* Active, so that it can be used, and as LVM's metadata has it. */
 static void want_active(const struct verify_case *c, struct ask_lv *lv)
 {
+	const char *reason = policy_reason(c, lv);
+
+	if (reason) {
+		fail(lv, "%s", reason);
+		return;
+	}
 	switch (lv->dm) {
 	case ASK_DM_INACTIVE:
 	case ASK_DM_COUNT:
@@ -171,6 +189,7 @@ static void want(const struct verify_case *c, struct ask_lv *lv)
 	case ASK_KEEP:
 	case ASK_VERB_COUNT:
 		lv->outcome = ASK_SHOWN;
+		(void)snprintf(lv->reason, sizeof(lv->reason), "%s", policy_reason(c, lv) ? policy_reason(c, lv) : "");
 		break;
 	}
 }

@@ -21,6 +21,7 @@ struct verify_case {
 	int dm_error;				/* ... and why */
 	bool lvm_failed;			/* lvm did not end with success */
 	const char *output;			/* what lvm wrote */
+	const char *policy;			/* "frozen", "failed": by on_quorum_loss; else "" or NULL */
 };
 
 void verify_lv(const struct verify_case *c, struct ask_lv *ret_lv);

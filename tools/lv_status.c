@@ -53,13 +53,15 @@ static void judge_node(struct json_object *lv, struct json_object *at)
 	if (locked(at) && is(at, "dm", "inactive"))
 		wrong(lv, "%s has its lock, but does not have it active: others wait for it in vain. "
 		      "belay lv deactivate %s --on %s gives it back", node, name, node);
-	if (is(at, "dm", "suspended"))
+	if (json_text(at, "reason")[0] != '\0')
+		wrong(lv, "on %s %s", node, json_text(at, "reason"));
+	else if (is(at, "dm", "suspended"))
 		wrong(lv, "it is suspended on %s: nobody there can read or write it. An lvm command is at work, "
 		      "or was interrupted, or quorum was lost", node);
 	if (is(at, "dm", "no table"))
 		wrong(lv, "on %s it has a device without a table: an lvm command was interrupted. "
 		      "belay lv deactivate %s --on %s", node, name, node);
-	if (is(at, "dm", "error target"))
+	if (is(at, "dm", "error target") && json_text(at, "reason")[0] == '\0')
 		wrong(lv, "on %s the error target stands in for it, or a part of it: a disk is missing there, or "
 		      "quorum was lost", node);
 	if (is(at, "dm", "active") && json_u64(at, "size") != 0 && json_u64(at, "size") != json_u64(at, "lvm_size") &&

@@ -161,6 +161,10 @@ static void test_activated(void)
 	prepare(&t, ASK_ACTIVATE, true);
 	t.device.suspended = true;
 	judge(&t, ASK_FAILED, "suspended", "suspended is not usable");
+	t.c.policy = "frozen";
+	judge(&t, ASK_FAILED, "for want of quorum", "nor if that is because there is no quorum, which is told");
+	t.c.verb = ASK_STATUS;
+	judge(&t, ASK_SHOWN, "for want of quorum", "also by status");
 	prepare(&t, ASK_ACTIVATE, true);
 	t.device.live = false;
 	judge(&t, ASK_FAILED, "no table", "nor is a device without a table");
