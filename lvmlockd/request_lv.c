@@ -149,6 +149,9 @@ static int set_persistent(struct volume *volume, enum lock_mode mode, const stru
 static void end_task(struct task *task, int result, bool is_new)
 {
 	TAILQ_REMOVE(&task->volume->clients->tasks, task, link);
+	/* Locked before lvm was run for it: now lvm has come to it. */
+	if (task->connection && task->persistent && result == -EALREADY)
+		lvmlockd_note_lock(task->volume->clients->lvmlockd, task->volume);
 	if (task->done && !task->withdrawn)
 		task->done(task->context, result == -EALREADY && !task->connection ? 0 : result, is_new);
 	free(task);
@@ -190,7 +193,7 @@ static int judge(const struct task *task)
 		if (own && own->mode == task->mode)
 			return -EALREADY;
 		/* Whoever works on an LV that is active here is covered by the node's lock ... */
-		if (volume->mode >= task->mode)
+		if (volume->mode >= task->mode && !volume->lost)
 			return 0;
 		/* ... but changes need more than a shared one: lvm knows what to do about that. */
 		if (volume->mode == MODE_SH)
@@ -232,7 +235,10 @@ static void on_taken(void *context, int result)
 	result = request_lock_error(lock_name(volume->lock), result);
 	if (result == 0 && !task->withdrawn)
 		result = take_note(task, &is_new);
+	/* Who is told may unlock it at once, after which the volume would be gone. */
+	volume->clients->running = true;
 	end_task(task, result, is_new);
+	volume->clients->running = false;
 	run(volume);
 }
 

@@ -5,6 +5,7 @@
  * of a node alone; where another node is needed, a client of belayd plays it.
  */
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -361,6 +362,30 @@ static void test_lv_wait(const struct lvmlockd_process *l)
 	close(b);
 }
 
+/* lvm has gone before the answer: it will not activate the LV, nor unlock it. */
+static void test_lv_unheard(const struct lvmlockd_process *l)
+{
+	struct belay *belay = belay_of(l);
+	struct belay_handle *lv = neighbour(belay, "LV:" UUID);
+	int a = lvm_connect(l), b = lvm_connect(l);
+
+	ok_int(belay_lock(lv, BELAY_EXCLUSIVE, 0, 0, NULL), 0, "another node has an LV");
+	lvm_send(a, "request = \"lock_lv\"\nmode = \"ex\"\nopts = \"persistent wait\"\n" LV);
+	ok_mode(b, "lv", "un", "this node");
+	/* Half closed, the connection is there until something is sent. */
+	ok_int(shutdown(a, SHUT_RD), 0, "who waits for it reads no more");
+	ok_int(belay_unlock(lv, 0, 0), 0, "the other gives it up");
+	ok_int(belay_lock_timed(lv, BELAY_EXCLUSIVE, 0, 0, PATIENCE_MS, NULL), 0, "nobody is left who has it");
+	ok_mode(b, "lv", "un", "this node");
+	ok_int(belay_unlock(lv, 0, 0), 0, "the other gives it up again");
+	ok_int(lock_lv(b, "ex", "persistent"), 0, "and it can be locked here");
+	ok_int(lock_lv(b, "un", "persistent"), 0, "and unlocked");
+	belay_handle_close(lv);
+	belay_disconnect(belay);
+	close(a);
+	close(b);
+}
+
 static void test_other_nodes_vg(const struct lvmlockd_process *l)
 {
 	struct belay *belay = belay_of(l);
@@ -419,6 +444,7 @@ int main(void)
 	test_lv_persistent(&l);
 	test_lv_transient(&l);
 	test_lv_wait(&l);
+	test_lv_unheard(&l);
 	test_other_nodes_vg(&l);
 	test_admin(&l);
 	lvmlockd_remove(&l);
