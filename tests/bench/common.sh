@@ -13,7 +13,8 @@ die() {
 [ "$(id -u)" = 0 ] || die "namespaces need root"
 command -v jq >/dev/null || die "jq is missing: apt-get install jq"
 build=$(readlink -f "$top_builddir")
-export BED_PATH=$build/tools/.libs:$build/tools:$build/daemon:$build/lvmlockd/.libs:$build/lvmlockd LD_LIBRARY_PATH=$build/lib/.libs
+export BED_PATH=$build/tools/.libs:$build/tools:$build/daemon:$build/lvmlockd/.libs:$build/lvmlockd
+export LD_LIBRARY_PATH=$build/lib/.libs
 BED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/belay-bench.XXXXXX") || die "no temporary directory"
 export BED_DIR
 # corosync as its package runs it: in real time.

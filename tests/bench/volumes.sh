@@ -129,7 +129,8 @@ for node in 1 2; do
 		[ ! -S "$(socket "$node")" ] || break
 		sleep 0.1
 	done
-	"$handover" start vg 1.0.0:stock "$(socket "$node")" || die "stock lvmlockd: $(tail -n 3 "$BED_DIR/stock.$node")"
+	"$handover" start vg 1.0.0:stock "$(socket "$node")" ||
+		die "stock lvmlockd: $(tail -n 3 "$BED_DIR/stock.$node")"
 done
 stock=() ratio=()
 for ((i = 0; i < repeat; i++)); do

@@ -13,7 +13,8 @@ command -v corosync >/dev/null || skip_all "corosync is not installed"
 bed=$top_srcdir/tests/cluster/bed
 build=$(readlink -f "$top_builddir")
 # The programs themselves: libtool's wrappers are scripts, and a pid should be belay's.
-export BED_PATH=$build/tools/.libs:$build/tools:$build/daemon:$build/lvmlockd/.libs:$build/lvmlockd LD_LIBRARY_PATH=$build/lib/.libs
+export BED_PATH=$build/tools/.libs:$build/tools:$build/daemon:$build/lvmlockd/.libs:$build/lvmlockd
+export LD_LIBRARY_PATH=$build/lib/.libs
 BED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/belay-bed.XXXXXX") || bail_out "no temporary directory"
 export BED_DIR
 bed() { "$bed" "$@"; }
