@@ -462,7 +462,7 @@ static int start_request(struct turn *t, const struct client_message *m, struct 
 	r = request.test || request.node ? 0 : client_record(t->s, t->c);
 	if (r < 0)
 		return r;
-	if (request.node)
+	if (request.node && !request.test)
 		node_lock_wanted(&t->s->node_unlocks, &ev.lock.key);
 	request.lend = ev.lock.lend = m->lend && loan_want(t->s, t->c);
 	r = requests_add(&t->c->requests, &request);
