@@ -67,7 +67,7 @@ static const struct request_type types[] = {
 	{ "running_lm",		18, request_running_lm },
 	{ "find_free_lock",	19, request_not_ours },
 	{ "kill_vg",		20, request_kill_vg },
-	{ "drop_vg",		21, request_drop_vg },
+	{ "drop_vg",		21, request_stop_vg },
 	{ "busy_vg",		22, request_busy_vg },
 	{ "query_lock_gl",	23, request_query_lock_gl },
 	{ "query_lock_vg",	23, request_query_lock_vg },

@@ -70,7 +70,6 @@ void request_busy_vg(struct lvmlockd *, struct connection *, const struct messag
 void request_rename_vg_before(struct lvmlockd *, struct connection *, const struct message *);
 void request_vg_update(struct lvmlockd *, struct connection *, const struct message *);
 void request_kill_vg(struct lvmlockd *, struct connection *, const struct message *);
-void request_drop_vg(struct lvmlockd *, struct connection *, const struct message *);
 /* Do a VG's lock_args carry our marker? */
 bool vg_args_are_ours(const struct lvmlockd *lvmlockd, const char *args);
 /* The group says that a node has removed the VG, or written version @version of it. */

@@ -44,6 +44,11 @@ void request_init_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 
 /* ---- start ---- */
 
+static bool has_volumes(const struct vg *vg)
+{
+	return !TAILQ_EMPTY(&vg->volumes);
+}
+
 /* What answers when the lock "started:" has come; the VG may be gone before. */
 struct start {
 	struct lvmlockd *lvmlockd;
@@ -96,10 +101,8 @@ static void on_started(void *context, int result)
 		qb_log(LOG_INFO, "VG %s is started", vg->name);
 	else
 		state_remove_vg(d->state, vg);
-	if (start->connection) {
-		connection_on_close(start->connection, NULL, NULL);
+	if (start->connection)
 		(void)request_lock_result(start->connection, result, NULL);
-	}
 	free(start);
 	answer_start_waits(d);
 }
@@ -171,11 +174,11 @@ void request_start_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 		r = -EINVAL;
 	else if (!vg_args_are_ours(lvmlockd, args))
 		r = LD_EARGS;
-	else if (vg && vg->starting)
-		r = LD_ESTARTING;
 	/* One that was removed elsewhere may have come again, under the same name. */
-	else if (vg && (!vg->removed || !TAILQ_EMPTY(&vg->volumes) || lock_busy(vg->started)))
+	else if (vg && (!vg->removed || has_volumes(vg)) && !vg->starting)
 		r = -EEXIST;
+	else if (vg && (vg->starting || lock_busy(vg->started)))
+		r = LD_ESTARTING;
 	if (r == LD_EARGS)
 		tell_foreign(lvmlockd, name, args);
 	if (r == 0 && vg) {
@@ -198,18 +201,13 @@ void request_start_wait(struct lvmlockd *lvmlockd, struct connection *connection
 
 /* ---- stop ---- */
 
-static bool has_volumes(const struct vg *vg)
-{
-	return !TAILQ_EMPTY(&vg->volumes);
-}
-
 /* Under way is its start, or the question of busy_vg. */
 static bool in_use(const struct vg *vg)
 {
 	return vg->starting || lock_busy(vg->started) || has_volumes(vg);
 }
 
-static int stop(struct lvmlockd *lvmlockd, struct vg *vg)
+static void stop(struct lvmlockd *lvmlockd, struct vg *vg)
 {
 	int r;
 
@@ -220,7 +218,6 @@ static int stop(struct lvmlockd *lvmlockd, struct vg *vg)
 	/* It is stopped all the same; a new belay-lvmlockd would take it for started, which harms nothing. */
 	if (r < 0)
 		qb_log(LOG_WARNING, "that a VG is stopped could not be written down: %s", strerror(-r));
-	return 0;
 }
 
 void request_stop_vg(struct lvmlockd *lvmlockd, struct connection *connection,
@@ -231,13 +228,12 @@ void request_stop_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 	if (!vg)
 		return;
 	/* LVs that are active must keep their locks: not even "force" takes them away. */
-	(void)request_result(connection, in_use(vg) ? -EBUSY : stop(lvmlockd, vg));
-}
-
-void request_drop_vg(struct lvmlockd *lvmlockd, struct connection *connection,
-		     const struct message *message)
-{
-	request_stop_vg(lvmlockd, connection, message);
+	if (in_use(vg)) {
+		(void)request_result(connection, -EBUSY);
+		return;
+	}
+	stop(lvmlockd, vg);
+	(void)request_result(connection, 0);
 }
 
 void request_stop_all(struct lvmlockd *lvmlockd, struct connection *connection,
@@ -255,7 +251,7 @@ void request_stop_all(struct lvmlockd *lvmlockd, struct connection *connection,
 		if (in_use(vg))
 			result = -EBUSY;
 		else
-			(void)stop(lvmlockd, vg);
+			stop(lvmlockd, vg);
 	}
 	(void)request_result(connection, result);
 }
@@ -299,9 +295,13 @@ static void answer_question(struct question *q)
 	struct connection *c = q->connection;
 
 	if (c) {
-		connection_on_close(c, NULL, NULL);
-		if (q->result == 0 && q->rename)
-			q->result = stop(q->lvmlockd, q->vg);
+		if (q->result == 0 && q->rename) {
+			/* An LV may have been locked while belayd was asked. */
+			if (has_volumes(q->vg))
+				q->result = -EBUSY;
+			else
+				stop(q->lvmlockd, q->vg);
+		}
 		(void)request_result(c, q->result);
 	}
 	free(q);
@@ -384,7 +384,8 @@ void request_free_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 		return;
 	}
 	lvmlockd_notify_removed(lvmlockd, vg);
-	(void)request_result(connection, stop(lvmlockd, vg));
+	stop(lvmlockd, vg);
+	(void)request_result(connection, 0);
 }
 
 void vg_note_removed(struct lvmlockd *lvmlockd, const char *name, const char *uuid)

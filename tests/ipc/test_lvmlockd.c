@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "include/belay.h"
@@ -409,6 +410,28 @@ static void test_other_nodes_vg(const struct lvmlockd_process *l)
 	close(a);
 }
 
+/* Whether others have started the VG is asked of belayd, and an LV locked before it answers. */
+static void test_lv_between(const struct lvmlockd_process *l)
+{
+	int a = lvm_connect(l), b = lvm_connect(l), c = lvm_connect(l);
+
+	ok_int(start_vg(a, "vg0", LVMLOCKD_MARKER), 0, "a VG");
+	kill(l->belayd.pid, SIGSTOP);
+	ok(waitpid(l->belayd.pid, NULL, WUNTRACED) == l->belayd.pid, "belayd stands still");
+	lvm_send(a, "request = \"rename_vg_before\"\npid = 1\n" VG);
+	ok_mode(c, "vg", "un", "the VG is to get another name");
+	lvm_send(b, "request = \"lock_lv\"\nmode = \"ex\"\nopts = \"persistent\"\n" LV);
+	kill(l->belayd.pid, SIGCONT);
+	ok_int(result_of(b), 0, "an LV of it is locked just then");
+	ok_int(result_of(a), -EBUSY, "so it keeps its name");
+	ok_mode(c, "lv", "ex", "and the LV its lock");
+	ok_int(lock_lv(b, "un", "persistent"), 0, "which goes");
+	ok_int(named(a, "stop_vg", "vg0"), 0, "as does the VG");
+	close(a);
+	close(b);
+	close(c);
+}
+
 static void test_admin(const struct lvmlockd_process *l)
 {
 	static const char *const sanlock[] = { "enable_gl", "disable_gl", "find_free_lock" };
@@ -446,6 +469,7 @@ int main(void)
 	test_lv_wait(&l);
 	test_lv_unheard(&l);
 	test_other_nodes_vg(&l);
+	test_lv_between(&l);
 	test_admin(&l);
 	lvmlockd_remove(&l);
 	return done_testing();
