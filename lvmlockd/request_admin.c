@@ -109,8 +109,9 @@ static void put_trouble(const struct lvmlockd *lvmlockd, FILE *to)
 	if (lvmlockd->policy) {
 		policy_status(lvmlockd->policy, &policy);
 		fprintf(to, "on_quorum_loss=%s state=%s suspended=%u failed=%u unfinished=%u refused=%u "
-			"took_ms=%" PRIu64 "\n", policy_action_name(policy.action), policy_state_name(policy.state),
-			policy.count.frozen, policy.count.failed, policy.count.hung, policy.count.refused, policy.took_ms);
+			"took_ms=%" PRIu64 "\n", policy_action_name(policy.action),
+			policy_state_name(policy.state), policy.count.frozen, policy.count.failed,
+			policy.count.hung, policy.count.refused, policy.took_ms);
 	}
 	if (!lvmlockd->worker)
 		return;
