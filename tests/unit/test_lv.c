@@ -33,7 +33,7 @@ struct test {
 	/* What fake device-mapper and fake locks are to do. */
 	int dm_error;
 	int lock_result;
-	bool lock_never;
+	bool lock_never, frozen;
 	unsigned lock_calls, unlocks, withdrawn;
 	dm_listed listed;
 	void *listed_data;
@@ -151,6 +151,7 @@ static void on_dm_turn(void *data)
 		verify_dm_uuid(&lv, device[devices.count].uuid);
 		snprintf(device[devices.count].name, sizeof(device[0].name), "vg-%c", c);
 		device[devices.count].live = true;
+		device[devices.count].suspended = t->frozen;
 		device[devices.count].size_bytes = 4096;
 		strcpy(device[devices.count++].targets, "linear");
 	}
@@ -242,6 +243,14 @@ static void unlock(void *context, const char *uuid)
 	t->unlocks++;
 	snprintf(name, sizeof(name), "locked.%c", uuid[0]);
 	remove_file(t, name);
+}
+
+/* What on_quorum_loss = freeze has done to LV b, if that is the test. */
+static const char *policy(void *context, const char *dm_uuid)
+{
+	const struct test *t = context;
+
+	return t->frozen && strstr(dm_uuid, "bbbb") ? "frozen" : "";
 }
 
 /* ---- what is answered: one line for each ---- */
@@ -382,6 +391,12 @@ static void test_refusals(struct test *t)
 	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nlv = \"b\"\n"), 0, "lvm knows no such LV");
 	ok(t->result < 0 && said(t, "node -2"), "then lvm is not run for it");
 	remove_file(t, "lvs.status");
+	write_file(t, "active.b", "ex");
+	t->frozen = true;
+	ok_int(ask(t, "verb = \"status\"\nvg = \"vg\"\n"), 0, "an LV that was frozen for want of quorum");
+	ok(said(t, "for want of quorum"), "is told to be");
+	t->frozen = false;
+	remove_file(t, "active.b");
 	t->dm_error = -ENODEV;
 	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nlv = \"b\"\n"), 0, "without device-mapper");
 	ok(t->result == 0 && t->verified == 0 && said(t, "no device-mapper"), "it is done as far as lvm knows");
@@ -489,7 +504,8 @@ static void set_up(struct test *t)
 			.group = t->group, .worker = t->worker, .dm = &t->dm, .lvm_path = path_of(t, "lvm", t->lvm),
 			.command_timeout_ms = 20000,
 			.locks = {
-				.held = held, .lock = lock, .withdraw = withdraw, .unlock = unlock, .context = t,
+				.held = held, .lock = lock, .withdraw = withdraw, .unlock = unlock, .policy = policy,
+				.context = t,
 			},
 		};
 
