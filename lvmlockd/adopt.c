@@ -206,14 +206,9 @@ static void drop(struct entry *entry)
 	adopt->port.drop(adopt->port.context, &entry->lv);
 }
 
-static void on_announced(void *data, int result)
-{
-	finish(data, result);
-}
-
 static void advance(struct adopt *adopt)
 {
-	int r;
+	int r = 0;
 
 	while (adopt->result == 0 && adopt->asked < WINDOW && adopt->next < adopt->count) {
 		struct entry *entry = &adopt->entry[adopt->next++];
@@ -231,12 +226,7 @@ static void advance(struct adopt *adopt)
 	}
 	if (!adopt->blind)
 		r = adopt->port.forget(adopt->port.context);
-	else
-		r = 0;
-	if (r == 0)
-		r = adopt->port.announce(adopt->port.context, on_announced, adopt);
-	if (r < 0)
-		finish(adopt, r);
+	finish(adopt, r);
 }
 
 /* ---- the list, and whose VGs they are ---- */

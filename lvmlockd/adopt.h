@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * At start, and when belayd has lost its memory: what this node has active gets its locks
+ * At start: what this node has active gets its locks
  * again, what it had locked and is not active is given back. In order:
  *
  *	the list of devices
  *	recorded and active, or about to be: locked again in its mode; recorded and not active: unlocked
  *	active in a marked VG, but not recorded: exclusively if possible, or else shared
  *	all of the node's locks that are in neither are forgotten
- *	"adopted" is locked
  *
  * A lock that is refused is told loudly: two nodes have that LV active. If the list
  * cannot be had, nothing is unlocked and nothing forgotten: all that is recorded is locked again.
@@ -58,8 +57,6 @@ struct adopt_port {
 	void (*lost)(void *context, const struct adopt_lv *lv);
 	/* All locks of the node that nobody here has open. 0 or a negative errno. */
 	int (*forget)(void *context);
-	/* Lock "adopted", shared. */
-	int (*announce)(void *context, adopt_answered done, void *data);
 	/* priority: syslog's. One line. */
 	void (*log)(void *context, int priority, const char *text);
 	/* It is over. 0: all is adopted, or told; -EIO and others: the connection to belayd was lost; begin again. */
@@ -70,7 +67,7 @@ struct adopt_port {
 /* 0, and port->done follows; or -ENOMEM, or what port->dm->list returned. */
 int adopt_start(const struct adopt_port *port, struct adopt **ret_adopt);
 /*
- * Also in the middle, but not from a callback: nothing is called any more. What the port's marked, lock and announce
+ * Also in the middle, but not from a callback: nothing is called any more. What the port's marked and lock
  * have under way must not answer any more either. NULL is allowed.
  */
 void adopt_free(struct adopt *adopt);

@@ -26,8 +26,7 @@
 /* A lock that is asked for; outlives the adoption that asked, if that is stopped. */
 struct asked {
 	struct adoption *adoption;	/* NULL: it was stopped */
-	struct vg *vg;			/* one of these, or neither: "adopted" */
-	struct volume *volume;
+	struct volume *volume;		/* NULL: that a VG is started */
 	enum lock_mode mode;
 	adopt_answered done;
 	void *data;
@@ -206,14 +205,6 @@ static int forget(void *context)
 	return locks_forget_rest(a->lvmlockd->locks);
 }
 
-static int announce(void *context, adopt_answered done, void *data)
-{
-	struct adoption *a = context;
-	const struct asked model = { .mode = MODE_SH, .done = done, .data = data };
-
-	return ask(a, a->lvmlockd->adopted, &model);
-}
-
 static void log_text(void *context, int priority, const char *text)
 {
 	(void)context;
@@ -384,7 +375,7 @@ static void begin_vgs(struct adoption *a)
 	/* One more than there are, so that it does not end before all are asked for. */
 	a->starting = 1;
 	TAILQ_FOREACH(vg, state_vgs(a->lvmlockd->state), link) {
-		const struct asked model = { .vg = vg, .mode = MODE_SH, .done = on_started, .data = a };
+		const struct asked model = { .mode = MODE_SH, .done = on_started, .data = a };
 
 		if (!lock_busy(vg->started) && ask(a, vg->started, &model) == 0)
 			a->starting++;
@@ -435,8 +426,7 @@ void adoption_begin(struct lvmlockd *d)
 	a->lvmlockd = d;
 	a->port = (struct adopt_port){
 		.dm = dm_port(d->dm), .recorded = recorded, .started = started, .marked = marked, .lock = lock,
-		.drop = drop, .lost = lost, .forget = forget, .announce = announce, .log = log_text,
-		.done = on_over, .context = a,
+		.drop = drop, .lost = lost, .forget = forget, .log = log_text, .done = on_over, .context = a,
 	};
 	TAILQ_INIT(&a->asked);
 	d->adoption = a;

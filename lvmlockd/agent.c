@@ -294,10 +294,17 @@ int agent_open(const struct agent_setup *setup, struct agent **ret_agent)
 
 void agent_close(struct agent *agent)
 {
+	const struct dm_port *dm;
+	struct job *job;
+
 	if (!agent)
 		return;
+	dm = agent->setup.dm;
 	agent_regroup(agent, NULL);
-	while (!TAILQ_EMPTY(&agent->jobs))
-		free_job(TAILQ_FIRST(&agent->jobs));
+	while ((job = TAILQ_FIRST(&agent->jobs))) {
+		if (job->step == JOB_BEFORE || job->step == JOB_AFTER)
+			dm->unlist(dm->context, job);
+		free_job(job);
+	}
 	free(agent);
 }

@@ -50,7 +50,7 @@ struct agent_setup {
 
 /* 0, -ENOMEM. The setup is copied, but for what it points to. */
 int agent_open(const struct agent_setup *setup, struct agent **ret_agent);
-/* The loop must not run any more: what was asked of device-mapper is not cancelled. NULL is allowed. */
+/* What is under way is not answered any more. NULL is allowed. */
 void agent_close(struct agent *agent);
 
 /* For struct lvm_group_handlers: on_request, on_cancel, on_left. */

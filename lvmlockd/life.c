@@ -275,13 +275,24 @@ int life_begin(struct lvmlockd *d)
 		return r;
 	r = prepare_volumes(d);
 	if (r == 0)
-		r = lock_open(d->locks, "adopted", LOCK_NODE, NULL, &d->adopted);
-	if (r == 0)
 		return 0;
 
 fail:
 	qb_log(LOG_ERR, "cannot start: %s", strerror(-r));
 	return r;
+}
+
+/*
+ * A node that ends in order holds nothing that others would have to wait for, unless LVs of it are
+ * locked: what it had started is in the file, and locked again by the next one.
+ */
+static void release_idle(struct lvmlockd *d)
+{
+	struct vg *vg;
+
+	TAILQ_FOREACH(vg, state_vgs(d->state), link)
+		if (TAILQ_EMPTY(&vg->volumes) && !lock_busy(vg->started))
+			lock_release(vg->started);
 }
 
 void life_end(struct lvmlockd *d)
@@ -292,13 +303,13 @@ void life_end(struct lvmlockd *d)
 		adoption_stop(d);
 	guard_close(d->guard);
 	if (d->state) {
+		release_idle(d);
 		volume_done_all(d);
 		state_free(d->state);
 	}
-	lock_close(d->adopted);
 	locks_free(d->locks);
-	worker_free(d->worker);
 	dm_close(d->dm);
+	worker_free(d->worker);
 	if (d->loop)
 		qb_loop_destroy(d->loop);
 }

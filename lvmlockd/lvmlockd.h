@@ -50,12 +50,11 @@ struct lvmlockd {
 	struct turn volumes_turn;	/* ... and what that has left to be done */
 	struct state *state;
 	struct locks *locks;
-	struct lock *adopted;		/* this node has locked again what it has active */
-	bool has_adopted;
+	bool has_adopted;		/* this process has locked again what was active when it began */
 	uint64_t serving_since_us;
 	bool all_adopted;		/* all nodes have, at some time since belayd is there */
 	struct server *server;
-	/* NULL until they are there, and in tests that do without. */
+	/* NULL until they are there. */
 	struct worker *worker;
 	struct dm *dm;
 	struct guard *guard;		/* opens the next one */

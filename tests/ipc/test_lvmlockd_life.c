@@ -154,6 +154,39 @@ static void test_belayd_restart(struct lvmlockd_process *l)
 	close(waiting);
 }
 
+/* Whether the VG counts as started here, for other nodes. */
+static void ok_started(const struct lvmlockd_process *l, int want, const char *what)
+{
+	struct belay_handle *handle = NULL;
+	struct belay *belay = NULL;
+
+	if (!ok_int(belay_connect(&belay, l->belayd.socket), 0, "belayd is there"))
+		return;
+	if (ok_int(belay_open_name(belay, "volumes", "started:vg0", BELAY_OWNER_HANDLE, &handle), 0, "the lock"))
+		ok_int(belay_trylock(handle, BELAY_EXCLUSIVE, 0, 0, NULL), want, "%s", what);
+	belay_handle_close(handle);
+	belay_disconnect(belay);
+}
+
+static void test_idle(struct lvmlockd_process *l)
+{
+	int fd = lvm_connect(l);
+
+	ok_int(start_vg(fd), 0, "a VG");
+	ok_started(l, -EAGAIN, "which others may not remove");
+	kill(l->pid, SIGTERM);
+	ok_int(lvmlockd_wait(l), 0, "belay-lvmlockd is stopped");
+	ok_started(l, 0, "without LVs that are locked nothing is left of it in belayd");
+	close(fd);
+	lvmlockd_spawn(l);
+	ok(lvmlockd_says(l, "STATUS=serving"), "a new one serves");
+	ok_started(l, -EAGAIN, "and has it started");
+	fd = lvm_connect(l);
+	ok_int(lvm_ask(fd, "request = \"stop_vg\"\nvg_name = \"vg0\"\n"), 0, "it stops");
+	ok_started(l, 0, "for others, too");
+	close(fd);
+}
+
 /* More than are asked for at a time. */
 static void test_many(struct lvmlockd_process *l)
 {
@@ -309,6 +342,7 @@ int main(void)
 	if (l.pid > 0 && l.belayd.pid > 0) {
 		test_restart(&l);
 		test_belayd_restart(&l);
+		test_idle(&l);
 		test_many(&l);
 		test_second(&l);
 		test_bad_file(&l);

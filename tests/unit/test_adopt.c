@@ -112,13 +112,6 @@ static int forget(void *context)
 	return 0;
 }
 
-static int announce(void *context, adopt_answered done, void *data)
-{
-	note(context, "announce", NULL);
-	answer_later(context, done, data, 0);
-	return 0;
-}
-
 static void say(void *context, int priority, const char *text)
 {
 	struct world *w = context;
@@ -144,7 +137,7 @@ static void begin(struct world *w)
 	fake_dm_init(&w->dm);
 	w->port = (struct adopt_port){
 		.dm = &w->dm.port, .recorded = recorded, .started = started, .marked = marked, .lock = lock,
-		.drop = drop, .lost = lost, .forget = forget, .announce = announce, .log = say, .done = on_over,
+		.drop = drop, .lost = lost, .forget = forget, .log = say, .done = on_over,
 		.context = w,
 	};
 }
@@ -225,7 +218,7 @@ static void test_plain(void)
 	record(w, "vb", ADOPT_SHARED);
 	record(w, "vc", ADOPT_EXCLUSIVE);
 	run(w);
-	ok_str(w->order, "lock a ex; lock b sh; drop c ex; forget; announce",
+	ok_str(w->order, "lock a ex; lock b sh; drop c ex; forget",
 	       "what is active is locked in its mode, what is not is given back; then the rest is forgotten");
 	ok(w->over && w->result == 0, "and it is over");
 	counts = adopt_count(w->adopt);
@@ -242,7 +235,7 @@ static void test_coming(void)
 	record(w, "vb", ADOPT_EXCLUSIVE);
 	w->record[1].coming = true;
 	run(w);
-	ok_str(w->order, "drop a ex; lock b ex; forget; announce", "an LV that may be about to be active stays locked");
+	ok_str(w->order, "drop a ex; lock b ex; forget", "an LV that may be about to be active stays locked");
 	end(w);
 }
 
@@ -262,7 +255,7 @@ static void test_found(void)
 	fake_dm_stack(thin, pool);
 	w->refuse_ex = "b";
 	run(w);
-	ok_str(w->order, "lock a ex; lock b ex; lock p ex; lock b sh; forget; announce",
+	ok_str(w->order, "lock a ex; lock b ex; lock p ex; lock b sh; forget",
 	       "what is active without a record is locked exclusively, or else shared; of thin LVs the pool, once");
 	ok(strstr(w->said, "v/b is active without a lock on record: locked shared"), "which is told");
 	ok(strstr(w->said, "v/p is"), "with its name");
@@ -278,7 +271,7 @@ static void test_marked(void)
 	(void)fake_dm_add(&w->dm, "xb", "", "x-b", "linear");
 	w->marked = "w";
 	run(w);
-	ok_str(w->order, "which VGs?; lock a ex; forget; announce",
+	ok_str(w->order, "which VGs?; lock a ex; forget",
 	       "of VGs that are not on record lvm says whether they are this cluster's");
 	end(w);
 
@@ -288,7 +281,7 @@ static void test_marked(void)
 	record(w, "va", ADOPT_EXCLUSIVE);
 	w->marked_fails = -ETIMEDOUT;
 	run(w);
-	ok_str(w->order, "which VGs?; lock a ex; announce", "if it does not, nothing is forgotten");
+	ok_str(w->order, "which VGs?; lock a ex", "if it does not, nothing is forgotten");
 	ok(w->result == 0 && strstr(w->said, "lvm does not say"), "which is told");
 	end(w);
 }
@@ -302,7 +295,7 @@ static void test_refused(void)
 	record(w, "va", ADOPT_EXCLUSIVE);
 	w->refuse = "ab";
 	run(w);
-	ok_str(w->order, "lock a ex; lock b ex; lost a ex; lock b sh; lost b sh; forget; announce",
+	ok_str(w->order, "lock a ex; lock b ex; lost a ex; lock b sh; lost b sh; forget",
 	       "a refused lock is lost");
 	ok(strstr(w->said, "2: v/a is active on this node, but another node has its lock: BOTH MAY WRITE"), "loudly");
 	ok_uint(adopt_count(w->adopt).lost, 2, "and counted");
@@ -317,7 +310,7 @@ static void test_blind(void)
 	record(w, "va", ADOPT_EXCLUSIVE);
 	w->dm.list_fails = -ETIMEDOUT;
 	run(w);
-	ok_str(w->order, "lock a ex; announce", "without a list what is on record is kept, and nothing forgotten");
+	ok_str(w->order, "lock a ex", "without a list what is on record is kept, and nothing forgotten");
 	ok(strstr(w->said, "all LV locks on record are kept"), "which is told");
 	end(w);
 
@@ -325,7 +318,7 @@ static void test_blind(void)
 	record(w, "va", ADOPT_EXCLUSIVE);
 	w->dm.list_fails = -ENODEV;
 	run(w);
-	ok_str(w->order, "lock a ex; announce", "the same without any device-mapper");
+	ok_str(w->order, "lock a ex", "the same without any device-mapper");
 	ok_str(w->said, "", "of which nothing need be told");
 	end(w);
 }
