@@ -101,12 +101,13 @@ int belay_open_fd(struct belay *belay, int fd, enum belay_lock_owner owner,
  * root's, and never delegated: each lock there is a message to all nodes.
  *   -ENOENT  no such lockspace in belay.conf    -EACCES  this user may not use it
  *   -EINVAL  no such name                       -EMFILE  limit of handles per client
+ *   -ETIMEDOUT  belayd does not answer for 5 seconds; the connection is lost
  */
 int belay_open_name(struct belay *belay, const char *lockspace, const char *name,
 		    enum belay_lock_owner owner, struct belay_handle **ret_handle);
 
 /* Close: releases its owner's locks on the resource, if it was ever locked through this
- * handle. NULL is allowed. */
+ * handle. NULL is allowed. Waits for belayd; of a name for 5 seconds at most, then the connection is lost. */
 void belay_handle_close(struct belay_handle *handle);
 
 /*

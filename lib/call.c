@@ -332,6 +332,15 @@ int call_wait(struct belay *belay, struct call *call, const struct timespec *dea
 	return is_done(call) ? 0 : r;
 }
 
+int call_await(struct belay *belay, struct call *call, const struct timespec *deadline)
+{
+	int r = call_wait(belay, call, deadline);
+
+	if (r == -ETIMEDOUT)
+		call_lose(belay);
+	return r;
+}
+
 bool call_nested(const struct belay *belay)
 {
 	return belay->reading && pthread_equal(belay->reader, pthread_self());

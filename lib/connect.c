@@ -14,9 +14,6 @@
 
 #include "lib/share.h"
 
-/* A belayd that runs accepts and greets at once; one that is stopped never does. */
-#define GREETING_S 5
-
 /*
  * A byte that is 1 here and 0 in every child: no handler to register, nothing
  * to look up, and no state of the process outside of the connection.
@@ -47,7 +44,7 @@ static void life_end(struct belay *belay)
 /* It sleeps while belayd has too many to accept; the time for that is all that is limited. */
 static int connect_within(int fd, const struct sockaddr_un *address)
 {
-	struct timeval limit = { .tv_sec = GREETING_S };
+	struct timeval limit = { .tv_sec = ANSWER_S };
 	int r = 0;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
@@ -121,11 +118,9 @@ static int welcome(struct belay *belay, size_t size)
 static int await_greeting(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct timespec deadline;
+	struct timespec deadline = answer_deadline();
 	int r;
 
-	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	deadline.tv_sec += GREETING_S;
 	for (;;) {
 		r = poll(&p, 1, time_left(&deadline));
 		if (r > 0)

@@ -46,22 +46,28 @@ struct client_message handle_message(const struct belay_handle *handle, enum cli
 	};
 }
 
-/* Send OPEN_FD or OPEN_NAME; the answer makes the handle. */
+/*
+ * Send OPEN_FD or OPEN_NAME; the answer makes the handle. Programs that lock files would not know what to do
+ * without an answer; those that lock names may have other things to do.
+ */
 static int ask(struct belay *belay, struct call *call, struct client_message *m, int fd)
 {
-	int r;
+	const struct timespec soon = answer_deadline(), *deadline = fd < 0 ? &soon : NULL;
+	int r = 0;
 
 	if (call_nested(belay))
 		return -EDEADLK;
 	if (!belay->share_asked)
-		share_open(belay);
-	r = call_open(belay, call, CLIENT_RESULT);
+		r = share_open(belay, deadline);
+	/* Without memory that is shared it goes as well, but slower. */
+	if (r != -ETIMEDOUT)
+		r = call_open(belay, call, CLIENT_RESULT);
 	if (r < 0)
 		return r;
 	m->number = call->number;
 	r = fd < 0 ? send_message(belay, m) : send_descriptor(belay, m, fd);
 	if (r == 0)
-		r = call_wait(belay, call, NULL);
+		r = call_await(belay, call, deadline);
 	call_close(belay, call);
 	return r < 0 ? r : call->result;
 }
@@ -106,6 +112,7 @@ static int open_run(struct belay *belay, struct client_message *m, int fd,
 		.owner = m->kind == BELAY_KIND_POSIX ? 0 : call.answer.handle,
 		.id = call.answer.handle,
 		.kind = m->kind,
+		.named = fd < 0,
 		.modes = modes_of(fd, m->kind),
 	};
 	*ret_handle = handle;
@@ -171,6 +178,7 @@ static void close_run(struct belay_handle *handle)
 	static const struct belay_range all = { .start = 0, .end = BELAY_OFFSET_MAX };
 	struct belay *belay = handle->belay;
 	struct client_message m = { .type = CLIENT_CLOSE, .handle = handle->id };
+	const struct timespec soon = answer_deadline();
 	struct call call = { 0 };
 	int r;
 
@@ -184,7 +192,7 @@ static void close_run(struct belay_handle *handle)
 	if (r == 0)
 		r = send_message(belay, &m);
 	if (r == 0)
-		r = call_wait(belay, &call, NULL);
+		r = call_await(belay, &call, handle->named ? &soon : NULL);
 	if (r == 0 && call.result == 0 && call.answer.resource == handle->resource->number)
 		resource_free(belay, handle->resource);
 	call_close(belay, &call);

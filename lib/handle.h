@@ -12,6 +12,7 @@ struct belay_handle {
 	uint32_t owner;			/* in loans: 0 is the process, else the handle's id */
 	uint32_t id;			/* belayd's name for it */
 	enum belay_kind kind;
+	bool named;			/* opened by belay_open_name(): nobody waits for its end without a bound */
 	/* Bit per belay_mode that belayd would grant: known from the descriptor, or since it did. */
 	_Atomic uint8_t modes;
 	_Atomic bool lent;		/* something was locked through it of which belayd was not told */

@@ -137,6 +137,8 @@ void call_finish(struct belay *belay, struct call *call, int result);
 bool call_nested(const struct belay *belay);
 /* Wait until done, or -ETIMEDOUT at @deadline (CLOCK_MONOTONIC; NULL: never). Leaves meanwhile. */
 int call_wait(struct belay *belay, struct call *call, const struct timespec *deadline);
+/* The same for what belayd answers at once, if it runs: at @deadline the connection is lost. */
+int call_await(struct belay *belay, struct call *call, const struct timespec *deadline);
 /* Take @m's number from @call, send it with descriptor @fd (-1: none) and wait. Not entered. */
 int call_run(struct belay *belay, struct call *call, enum client_type want,
 	     struct client_message *m, int fd);
@@ -150,6 +152,10 @@ void call_signal(struct belay *belay);
 void call_lose(struct belay *belay);
 
 /* wait.c */
+/* A belayd that runs accepts, greets, and opens at once; one that is stopped never does. */
+#define ANSWER_S 5
+/* So long from now on. */
+struct timespec answer_deadline(void);
 /* Milliseconds to @deadline, rounded up; 0: it has come. */
 int time_left(const struct timespec *deadline);
 /* Sleep while *@word is @value, until woken, for at most @wait_ms (-1: no limit). May return early. */

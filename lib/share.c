@@ -72,7 +72,7 @@ static struct share *share_new(int fd)
 	return share;
 }
 
-void share_open(struct belay *belay)
+int share_open(struct belay *belay, const struct timespec *deadline)
 {
 	struct client_message m = { .type = CLIENT_SHARE };
 	struct call call = { .want_fd = true };
@@ -81,17 +81,18 @@ void share_open(struct belay *belay)
 	belay->share_asked = true;
 	r = call_open(belay, &call, CLIENT_RESULT);
 	if (r < 0)
-		return;
+		return r;
 	m.number = call.number;
 	r = send_message(belay, &m);
 	if (r == 0)
-		r = call_wait(belay, &call, NULL);
+		r = call_await(belay, &call, deadline);
 	call_close(belay, &call);
 	if (r < 0 || call.fd < 0)
-		return;
+		return r;
 	belay->share = share_new(call.fd);
 	if (!belay->share)
 		close(call.fd);
+	return 0;
 }
 
 void share_close(struct belay *belay, bool child)

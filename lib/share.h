@@ -23,7 +23,7 @@ struct share {
 };
 
 /* Ask belayd for it. Leaves meanwhile. Whatever goes wrong, there is none then. */
-void share_open(struct belay *belay);
+int share_open(struct belay *belay, const struct timespec *deadline);
 /* Nobody uses it. Not entered; also in a fork()ed child, where only the descriptor is to be closed. */
 void share_close(struct belay *belay, bool child);
 

@@ -6,6 +6,15 @@
 
 #include "lib/private.h"
 
+struct timespec answer_deadline(void)
+{
+	struct timespec deadline;
+
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
+	deadline.tv_sec += ANSWER_S;
+	return deadline;
+}
+
 int time_left(const struct timespec *deadline)
 {
 	struct timespec now;

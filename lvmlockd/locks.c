@@ -20,6 +20,8 @@
 #define REGAIN_MAX 256u
 /* belayd may be away for long: looking for it must cost nothing. */
 #define RETRY_NS QB_TIME_NS_IN_SEC
+/* To one that hangs each attempt takes some seconds, in which nothing else is done. */
+#define HUNG_RETRY_NS (10 * QB_TIME_NS_IN_SEC)
 
 enum step {
 	STEP_IDLE,
@@ -122,7 +124,7 @@ static void finish(struct lock *lock, int result)
 
 static void note_lost(struct locks *locks, int result)
 {
-	if (result != -EIO)
+	if (result != -EIO && result != -ETIMEDOUT)
 		return;
 	locks->lost = true;
 	arrange_turn(locks);
@@ -140,7 +142,7 @@ static int open_handle(struct lock *lock)
 	r = belay_open_name(locks->belay, LOCKSPACE, lock->name,
 			    lock->owner == LOCK_NODE ? BELAY_OWNER_NODE : BELAY_OWNER_HANDLE, &lock->handle);
 	note_lost(locks, r);
-	return r == -EIO ? -ENOTCONN : r;
+	return locks->lost ? -ENOTCONN : r;
 }
 
 /* 0: its event will come. */
@@ -446,10 +448,10 @@ static void on_retry(void *data)
 	r = try_connect(locks);
 	if (r < 0) {
 		if (r != locks->told)
-			qb_log(LOG_NOTICE, "cannot reach belayd at %s (%s): trying again every second", locks->socket,
+			qb_log(LOG_NOTICE, "cannot reach belayd at %s (%s): trying again", locks->socket,
 			       strerror(-r));
 		locks->told = r;
-		arrange_retry(locks, RETRY_NS);
+		arrange_retry(locks, r == -ETIMEDOUT ? HUNG_RETRY_NS : RETRY_NS);
 		return;
 	}
 	locks->handlers.on_connected(locks->handlers.context, locks->about.cluster, locks->node);

@@ -2,7 +2,8 @@
 /*
  * belay-lvmlockd: what ties its parts together. One thread on libqb's loop; nothing in
  * it blocks: lvm and device-mapper run in children (worker), locks are belayd's
- * (locks), other nodes are asked through a group.
+ * (locks), other nodes are asked through a group. Only to a belayd that hangs a
+ * connection is made, or lost, in some seconds.
  *
  *	server   lvm's socket: connections, framing; hands requests to request_*.c
  *	state    the VGs that this node has started, its LV locks; their file

@@ -99,6 +99,37 @@ static void test_connect_in_vain(void)
 	peer_close(&peer);
 }
 
+static void never_open(struct peer *peer)
+{
+	peer_accept(peer, welcome);
+}
+
+static void test_open_in_vain(void)
+{
+	struct peer peer;
+	struct script script = { &peer, never_open };
+	struct belay_handle *handle = NULL;
+	struct belay *belay = NULL;
+	pthread_t thread;
+
+	peer_open(&peer);
+	thread = play(&script);
+	ok_int(belay_connect(&belay, peer.path), 0, "a belayd that greets, and then hangs");
+	pthread_join(thread, NULL);
+	ok_int(belay_open_name(belay, NULL, "x", BELAY_OWNER_HANDLE, &handle), -ETIMEDOUT, "opens nothing");
+	ok(!handle, "no handle");
+	ok_int(belay_open_name(belay, NULL, "x", BELAY_OWNER_HANDLE, &handle), -EIO, "the connection is lost");
+	belay_disconnect(belay);
+	peer_close(&peer);
+
+	peer_open(&peer);
+	belay = with_handle(&peer, BELAY_OWNER_HANDLE, &handle);
+	ok_int(belay_open_name(belay, NULL, "y", BELAY_OWNER_HANDLE, &handle), -ETIMEDOUT, "nor does it later");
+	belay_handle_close(handle);
+	belay_disconnect(belay);
+	peer_close(&peer);
+}
+
 static void test_connect(void)
 {
 	struct peer peer;
@@ -620,6 +651,7 @@ int main(void)
 {
 	test_connect();
 	test_connect_in_vain();
+	test_open_in_vain();
 	test_call();
 	test_order();
 	test_command();

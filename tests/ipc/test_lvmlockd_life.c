@@ -219,6 +219,25 @@ static void test_many(struct lvmlockd_process *l)
 	close(fd);
 }
 
+/* belayd hangs: what waits for it ends, and so can belay-lvmlockd. */
+static void test_hang(struct lvmlockd_process *l)
+{
+	int fd = lvm_connect(l);
+
+	ok_int(start_vg(fd), 0, "a VG");
+	kill(l->belayd.pid, SIGSTOP);
+	ok_int(lock_vg(fd, "ex"), -211, "belayd is stopped: it cannot be locked, which is told in time");
+	kill(l->pid, SIGTERM);
+	ok_int(lvmlockd_wait(l), 0, "belay-lvmlockd can be stopped, too");
+	kill(l->belayd.pid, SIGCONT);
+	close(fd);
+	lvmlockd_spawn(l);
+	ok(lvmlockd_says(l, "STATUS=serving"), "belayd runs again, and a new one serves");
+	fd = lvm_connect(l);
+	ok_int(lvm_ask(fd, "request = \"stop_vg\"\nvg_name = \"vg0\"\n"), 0, "the VG stops");
+	close(fd);
+}
+
 /* ---- only one, and its file ---- */
 
 static void test_second(struct lvmlockd_process *l)
@@ -344,6 +363,7 @@ int main(void)
 		test_belayd_restart(&l);
 		test_idle(&l);
 		test_many(&l);
+		test_hang(&l);
 		test_second(&l);
 		test_bad_file(&l);
 		test_lvmlockctl(&l);
