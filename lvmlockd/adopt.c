@@ -32,7 +32,8 @@ struct adopt {
 	size_t count, room, next;
 	unsigned asked;
 	bool listing;
-	bool blind;			/* no list, or no markers: nothing may be forgotten */
+	bool blind;			/* no list: nothing may be forgotten */
+	int unsure;			/* no markers: what is on record is locked, but that is not all */
 	int result;			/* the first that ends it */
 	bool over;
 	struct adopt_count counts;
@@ -220,8 +221,8 @@ static void advance(struct adopt *adopt)
 	}
 	if (adopt->asked > 0 || adopt->over)
 		return;
-	if (adopt->result < 0) {
-		finish(adopt, adopt->result);
+	if (adopt->result < 0 || adopt->unsure < 0) {
+		finish(adopt, adopt->result < 0 ? adopt->result : adopt->unsure);
 		return;
 	}
 	if (!adopt->blind)
@@ -236,9 +237,10 @@ static void on_marked(void *data, int result, const char *const *vg_uuid, size_t
 	struct adopt *adopt = data;
 
 	if (result < 0) {
-		adopt->blind = true;
-		say(adopt, LOG_ERR, "lvm does not say which VGs are this cluster's (%s): LVs active here that "
-		    "are not on record in /run/belay may be without a lock; see belay lv status", strerror(-result));
+		adopt->unsure = result;
+		say(adopt, LOG_ERR, "lvm does not say which VGs are this cluster's (%s), and LVs are active here that "
+		    "are on no record: they may be without a lock, so that other nodes must not lock any now. "
+		    "See whether vgs works", strerror(-result));
 	}
 	for (size_t i = 0; i < adopt->count; i++) {
 		if (adopt->entry[i].state != ENTRY_UNSURE)

@@ -59,7 +59,10 @@ struct adopt_port {
 	int (*forget)(void *context);
 	/* priority: syslog's. One line. */
 	void (*log)(void *context, int priority, const char *text);
-	/* It is over. 0: all is adopted, or told; -EIO and others: the connection to belayd was lost; begin again. */
+	/*
+	 * It is over. 0: all is adopted, or told; -EIO and others: the connection to belayd was lost, or lvm does
+	 * not say whose VGs there are; begin again.
+	 */
 	void (*done)(void *context, int result);
 	void *context;
 };

@@ -21,7 +21,6 @@
 #include "lvmlockd/worker.h"
 
 #define RETRY_NS QB_TIME_NS_IN_SEC
-#define MARKED_MAX 1024u
 
 /* A lock that is asked for; outlives the adoption that asked, if that is stopped. */
 struct asked {
@@ -124,9 +123,8 @@ static bool recorded(void *context, size_t index, struct adopt_lv *ret_lv)
 static bool started(void *context, const char *vg_name, const char *vg_uuid)
 {
 	struct adoption *a = context;
-	const struct vg *vg = state_vg(a->lvmlockd->state, vg_name);
 
-	return vg && (vg->uuid[0] == '\0' || strcmp(vg->uuid, vg_uuid) == 0);
+	return state_vg_is(a->lvmlockd->state, vg_name, vg_uuid) != NULL;
 }
 
 /* An LV that is active although its VG was not started: then it is now. */
@@ -213,13 +211,19 @@ static void log_text(void *context, int priority, const char *text)
 
 /* ---- the port: whose VGs there are ---- */
 
-/* Lines of "UUID LOCK_ARGS". */
-static size_t parse_marked(const struct lvmlockd *d, char *text, const char **ret_uuid, size_t max)
+/* Lines of "UUID LOCK_ARGS". *ret_uuid, of pointers into the text, is to be freed. */
+static int parse_marked(const struct lvmlockd *d, char *text, const char ***ret_uuid, size_t *ret_count)
 {
 	char *line, *uuid, *args;
-	size_t count = 0;
+	size_t lines = 1, count = 0;
+	const char **found;
 
-	while ((line = strsep(&text, "\n")) && count < max) {
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	found = calloc(lines, sizeof(*found));
+	if (!found)
+		return -ENOMEM;
+	while ((line = strsep(&text, "\n"))) {
 		line += strspn(line, " \t");
 		uuid = strsep(&line, " ");
 		args = line ? line + strspn(line, " \t") : NULL;
@@ -227,29 +231,32 @@ static size_t parse_marked(const struct lvmlockd *d, char *text, const char **re
 			continue;
 		args[strcspn(args, " \t")] = '\0';
 		if (vg_args_are_ours(d, args))
-			ret_uuid[count++] = uuid;
+			found[count++] = uuid;
 	}
-	return count;
+	*ret_uuid = found;
+	*ret_count = count;
+	return 0;
 }
 
 static void on_marked(void *context, const struct worker_result *result)
 {
 	struct adoption *a = context;
-	const char *uuid[MARKED_MAX];
+	const char **uuid = NULL;
 	char *text = NULL;
 	size_t count = 0;
 	int r = -EIO;
 
 	a->marked_job = NULL;
-	if (result->end == WORKER_EXITED && result->status == 0 && !result->truncated) {
-		text = strdup(result->output);
-		r = text ? 0 : -ENOMEM;
-	} else if (result->end == WORKER_EXPIRED || result->end == WORKER_HUNG) {
+	if (result->truncated)
+		r = -E2BIG;
+	else if (result->end == WORKER_EXITED && result->status == 0)
+		r = (text = strdup(result->output)) ? 0 : -ENOMEM;
+	else if (result->end == WORKER_EXPIRED || result->end == WORKER_HUNG)
 		r = -ETIMEDOUT;
-	}
 	if (r == 0)
-		count = parse_marked(a->lvmlockd, text, uuid, MARKED_MAX);
+		r = parse_marked(a->lvmlockd, text, &uuid, &count);
 	a->marked_done(a->marked_data, r, uuid, count);
+	free(uuid);
 	free(text);
 }
 
@@ -292,6 +299,27 @@ static void end(struct adoption *a)
 	free(a);
 }
 
+static void on_started_again(void *context, int result)
+{
+	(void)context;
+	if (result < 0 && result != -EIO)
+		qb_log(LOG_ERR, "that a VG is started here is not told to belayd (%s): other nodes may remove it. "
+		       "Restart belay-lvmlockd", strerror(-result));
+}
+
+/*
+ * A VG that adoption has found started, or whose lock was exclusive for the moment of busy_vg
+ * when belayd went, and refused that.
+ */
+static void take_started(struct lvmlockd *d)
+{
+	struct vg *vg;
+
+	TAILQ_FOREACH(vg, state_vgs(d->state), link)
+		if (lock_held(vg->started) != MODE_SH && !lock_busy(vg->started))
+			(void)lock_take(vg->started, MODE_SH, 0, on_started_again, NULL);
+}
+
 static void on_timer(void *data)
 {
 	struct adoption *a = data;
@@ -320,6 +348,7 @@ static void on_timer(void *data)
 	if (r < 0)
 		qb_log(LOG_ERR, "what is locked could not be written down: %s", strerror(-r));
 	d->has_adopted = true;
+	take_started(d);
 	life_serve(d);
 	volume_go_on(d);
 }
@@ -363,7 +392,8 @@ static void on_started(void *data, int result)
 	struct adoption *a = data;
 
 	if (result < 0)
-		qb_log(LOG_ERR, "that a VG is started here is not told to belayd (%s)", strerror(-result));
+		qb_log(LOG_ERR, "that a VG is started here is not told to belayd (%s): other nodes may remove it. "
+		       "Restart belay-lvmlockd", strerror(-result));
 	if (--a->starting == 0)
 		begin_volumes(a);
 }
@@ -384,26 +414,12 @@ static void begin_vgs(struct adoption *a)
 		begin_volumes(a);
 }
 
-static void on_started_again(void *context, int result)
-{
-	(void)context;
-	if (result < 0 && result != -EIO)
-		qb_log(LOG_ERR, "that a VG is started here is not told to belayd (%s)", strerror(-result));
-}
-
-/*
- * All that was held is held again; what was released meanwhile is told now. A VG whose lock was
- * exclusive for the moment of busy_vg may have been refused that.
- */
+/* All that was held is held again; what was released meanwhile is told now. */
 static void resume(struct lvmlockd *d)
 {
 	int r = locks_forget_rest(d->locks);
-	struct vg *vg;
 
-	TAILQ_FOREACH(vg, state_vgs(d->state), link)
-		if (lock_held(vg->started) != MODE_SH && !lock_busy(vg->started))
-			(void)lock_take(vg->started, MODE_SH, 0, on_started_again, NULL);
-
+	take_started(d);
 	if (r < 0 && r != -EIO)
 		qb_log(LOG_WARNING, "locks that were released without belayd are still in it: %s", strerror(-r));
 	life_serve(d);

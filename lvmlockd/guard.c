@@ -19,7 +19,10 @@
 
 /* What one device may take in it is bounded, and so is their number. */
 #define KEPT_MAX (256u * 1024 * 1024)
-/* The end of lock_args of VGs that were made without a cluster. */
+/*
+ * The end of lock_args of VGs that were made without a cluster, or in one of that name: that one is asked about quorum
+ * only when belayd is reached.
+ */
 #define STANDALONE_ARGS ":standalone.belay"
 
 struct guard {
@@ -39,9 +42,8 @@ struct guard {
 static bool started(void *context, const char *vg_name, const char *vg_uuid)
 {
 	const struct guard *guard = context;
-	const struct vg *vg = state_vg(guard->lvmlockd->state, vg_name);
 
-	return vg && (vg->uuid[0] == '\0' || strcmp(vg->uuid, vg_uuid) == 0);
+	return state_vg_is(guard->lvmlockd->state, vg_name, vg_uuid) != NULL;
 }
 
 static enum policy_lock lock(void *context, const char *lv_uuid)
@@ -159,7 +161,7 @@ static void on_quorum(void *context, bool quorate, const char *why)
 {
 	struct guard *guard = context;
 
-	qb_log(LOG_INFO, "quorum: %s (%s)", quorate ? "yes" : "no", why);
+	qb_log(LOG_INFO, "quorum %s: %s", quorate ? "there is" : "is lost", why);
 	policy_on_quorum(guard->policy, quorate, now_ms(NULL));
 	if (quorate && guard->lost) {
 		guard->doubtful = true;

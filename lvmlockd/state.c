@@ -63,6 +63,15 @@ struct vg *state_vg(struct state *state, const char *name)
 	return NULL;
 }
 
+struct vg *state_vg_is(struct state *state, const char *name, const char *uuid)
+{
+	struct vg *vg = state_vg(state, name);
+
+	if (vg && vg->uuid[0] != '\0' && uuid[0] != '\0' && strcmp(vg->uuid, uuid) != 0)
+		return NULL;
+	return vg;
+}
+
 /* False: it does not fit. */
 static bool copy(char *to, size_t size, const char *text)
 {
@@ -191,14 +200,16 @@ int state_save(const struct state *state)
 {
 	FILE *file = fopen(state->new_path, "we");
 	bool failed;
+	int r;
 
 	if (!file)
 		return -errno;
 	write_all(state, file);
 	failed = ferror(file);
 	if (fclose(file) != 0 || failed) {
+		r = errno > 0 ? -errno : -EIO;
 		(void)unlink(state->new_path);
-		return errno > 0 ? -errno : -EIO;
+		return r;
 	}
 	return rename(state->new_path, state->path) < 0 ? -errno : 0;
 }

@@ -72,6 +72,8 @@ int state_save(const struct state *state);
 
 struct vg_list *state_vgs(struct state *state);
 struct vg *state_vg(struct state *state, const char *name);
+/* The same; NULL also if it is another one of that name, by its uuid, if both are known. */
+struct vg *state_vg_is(struct state *state, const char *name, const char *uuid);
 /* -ENOMEM, -ENAMETOOLONG, -EEXIST. */
 int state_add_vg(struct state *state, struct locks *locks, const char *name, const char *uuid, const char *args,
 		 struct vg **ret_vg);
