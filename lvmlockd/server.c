@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <qb/qbdefs.h>
 #include <qb/qblog.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@
 /* Answers that a client does not read. */
 #define UNREAD_MAX (4u * 1024 * 1024)
 #define COMMAND_MAX 63u
+/* How long to wait for descriptors or memory. */
+#define RETRY_NS QB_TIME_NS_IN_SEC
 
 struct connection {
 	struct server *server;
@@ -51,7 +54,8 @@ struct server {
 	struct lvmlockd *lvmlockd;
 	int pid_fd, listen_fd;
 	struct turn turn;
-	bool listening;
+	bool listening, waiting;
+	qb_loop_timer_handle timer;	/* waiting: for descriptors or memory */
 	uint32_t last_number;
 	unsigned count;
 	struct connection_list connections;
@@ -250,6 +254,22 @@ static void listen_on(struct server *s)
 	s->listening = qb_loop_poll_add(s->lvmlockd->loop, QB_LOOP_LOW, s->listen_fd, POLLIN, s, on_connect) == 0;
 }
 
+static void on_timer(void *data)
+{
+	struct server *s = data;
+
+	s->waiting = false;
+	listen_on(s);
+}
+
+static void stop_listening(struct server *s)
+{
+	(void)qb_loop_poll_del(s->lvmlockd->loop, s->listen_fd);
+	s->listening = false;
+	if (!s->waiting)
+		s->waiting = qb_loop_timer_add(s->lvmlockd->loop, QB_LOOP_LOW, RETRY_NS, s, on_timer, &s->timer) == 0;
+}
+
 static void on_turn(void *data)
 {
 	struct server *s = data;
@@ -294,17 +314,19 @@ static int32_t on_connect(int32_t fd, int32_t revents, void *data)
 	struct server *s = data;
 	int accepted = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+	int error = accepted < 0 ? errno : 0;
+
 	(void)revents;
 	if (accepted >= 0 && add_connection(s, accepted) < 0)
 		(void)close(accepted);
-	/* One that cannot be taken stays in the backlog, and would wake us again and again: wait for an end. */
-	if (s->count >= CONNECTIONS_MAX ||
-	    (accepted < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) &&
-	     s->count > 0)) {
+	/* One that cannot be taken stays in the backlog, and would wake us again and again. */
+	if (s->count >= CONNECTIONS_MAX) {
 		qb_log(LOG_WARNING, "%u connections are open: commands of lvm have to wait until one ends",
 		       s->count);
-		(void)qb_loop_poll_del(s->lvmlockd->loop, fd);
-		s->listening = false;
+		stop_listening(s);
+	} else if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
+		qb_log(LOG_WARNING, "commands of lvm have to wait: no connection can be taken (%s)", strerror(error));
+		stop_listening(s);
 	}
 	return 0;
 }
@@ -420,6 +442,8 @@ void server_close(struct server *s)
 	while ((c = TAILQ_FIRST(&s->connections)))
 		close_connection(c);
 	turn_drop(&s->turn, s->lvmlockd->loop);
+	if (s->waiting)
+		(void)qb_loop_timer_del(s->lvmlockd->loop, s->timer);
 	(void)unlink(s->lvmlockd->config.lvm_pid_file);
 	(void)close(s->pid_fd);
 	free(s);
