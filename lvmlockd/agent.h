@@ -34,6 +34,8 @@ struct agent_locks {
 	void (*withdraw)(void *context, uint64_t ticket);
 	/* Release what lock() got as new. */
 	void (*unlock)(void *context, const char *uuid);
+	/* Did this node have a lock on it that it was refused later? */
+	bool (*lost)(void *context, const char *uuid);
 	/* What on_quorum_loss has made of that device, by its uuid in device-mapper: "frozen", "failed", or "". */
 	const char *(*policy)(void *context, const char *dm_uuid);
 	void *context;

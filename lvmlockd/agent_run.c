@@ -126,6 +126,7 @@ static void answer_lv(struct job *job, size_t i, int dm_error, const struct dm_d
 	};
 
 	c.lock = held(job, i, &c.since_s);
+	c.lock_lost = locks->lost(locks->context, c.lv->lock_uuid);
 	verify_dm_uuid(c.lv, uuid);
 	c.policy = locks->policy(locks->context, uuid);
 	verify_lv(&c, &a.lv);

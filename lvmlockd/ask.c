@@ -138,7 +138,6 @@ static void put_message(struct writer *w, const struct ask_message *m)
 		break;
 	case ASK_NOTICE:
 		put_u8(w, (uint8_t)m->notice.what);
-		put_u32(w, m->notice.version);
 		put_text(w, m->notice.vg);
 		put_text(w, m->notice.vg_uuid);
 		break;
@@ -283,7 +282,6 @@ static void get_body(struct reader *r, struct ask_message *m)
 		break;
 	case ASK_NOTICE:
 		m->notice.what = get_enum(r, ASK_VG_REMOVED, ASK_NOTICE_COUNT);
-		m->notice.version = get_u32(r);
 		get_name(r, false, m->notice.vg);
 		get_uuid(r, m->notice.vg_uuid);
 		break;

@@ -38,7 +38,6 @@ enum ask_kind {
 
 enum ask_notice {
 	ASK_VG_REMOVED = 1,	/* vgremove has done with it */
-	ASK_VG_VERSION,		/* its metadata has this version now */
 	ASK_NOTICE_COUNT,
 };
 
@@ -135,7 +134,6 @@ struct ask_message {
 		struct ask_member member;
 		struct {
 			enum ask_notice what;
-			uint32_t version;
 			char vg[ASK_NAME_MAX + 1];
 			char vg_uuid[ASK_UUID_MAX + 1];
 		} notice;

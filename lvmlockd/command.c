@@ -58,8 +58,7 @@ static void on_lost(void *context, int error)
 	retry(command, 1);
 }
 
-static void on_notice(void *context, uint32_t node, enum ask_notice what, const char *vg, const char *vg_uuid,
-		      uint32_t version)
+static void on_notice(void *context, uint32_t node, enum ask_notice what, const char *vg, const char *vg_uuid)
 {
 	struct command *command = context;
 
@@ -67,8 +66,6 @@ static void on_notice(void *context, uint32_t node, enum ask_notice what, const 
 		return;
 	if (what == ASK_VG_REMOVED)
 		vg_note_removed(command->lvmlockd, vg, vg_uuid);
-	else
-		vg_note_version(command->lvmlockd, vg, vg_uuid, version);
 }
 
 static void on_request(void *context, uint32_t node, uint64_t id, const struct ask_request *request)
@@ -141,6 +138,14 @@ static enum ask_mode held(void *context, const char *uuid, uint64_t *ret_since_s
 	return volume->mode == MODE_EX ? ASK_EX : volume->mode == MODE_SH ? ASK_SH : ASK_UN;
 }
 
+static bool lost(void *context, const char *uuid)
+{
+	const struct lvmlockd *lvmlockd = context;
+	const struct volume *volume = state_volume(lvmlockd->state, uuid);
+
+	return volume && volume->lost;
+}
+
 static int lock(void *context, const char *vg, const char *lv, const char *uuid, enum ask_mode mode,
 		uint32_t timeout_ms, void (*done)(void *done_context, int result, bool is_new),
 		void *done_context, uint64_t *ret_ticket)
@@ -178,8 +183,6 @@ static void on_message(void *context, const char *text, size_t size, bool last)
 {
 	struct session *session = context;
 
-	if (last)
-		connection_on_close(session->connection, NULL, NULL);
 	/* If it is broken, on_closed() follows; but for the last one, behind which nothing matters. */
 	(void)connection_send(session->connection, text, size, last);
 	if (last)
@@ -267,7 +270,6 @@ static void on_refreshed(void *context, int result, const char *text)
 	if (result < 0)
 		qb_log(LOG_ERR, "an LV was changed by process %d, but could not be refreshed everywhere: %s",
 		       (int)connection_pid(refreshing->connection), text);
-	connection_on_close(refreshing->connection, NULL, NULL);
 	(void)request_result(refreshing->connection, refreshing->incomplete ? -EIO : result);
 	free(refreshing);
 }
@@ -311,7 +313,7 @@ int command_open(struct lvmlockd *lvmlockd, const struct dm_port *dm, struct com
 		.worker = lvmlockd->worker, .dm = dm, .lvm_path = lvmlockd->config.lvm_path,
 		.command_timeout_ms = timeout_ms,
 		.locks = {
-			.held = held, .lock = lock, .withdraw = withdraw, .unlock = unlock, .policy = policy,
+			.held = held, .lost = lost, .lock = lock, .withdraw = withdraw, .unlock = unlock, .policy = policy,
 			.context = lvmlockd,
 		},
 	};

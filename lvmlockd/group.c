@@ -89,7 +89,7 @@ static void pump(struct lvm_group *group)
 								    on_retry, &group->retry_timer) == 0;
 			return;
 		}
-		/* Other errors are followed by on_lost(), which drops the rest. */
+		/* Other errors are followed by on_lost(), after which nothing is sent any more. */
 		if (r < 0)
 			return;
 		group->under_way++;
@@ -343,8 +343,7 @@ static void on_one(struct lvm_group *group, uint32_t node, const struct ask_mess
 		break;
 	case ASK_NOTICE:
 		if (h->on_notice)
-			h->on_notice(h->context, node, m->notice.what, m->notice.vg, m->notice.vg_uuid,
-				     m->notice.version);
+			h->on_notice(h->context, node, m->notice.what, m->notice.vg, m->notice.vg_uuid);
 		break;
 	case ASK_REQUEST:
 		if (to_me && h->on_request)
@@ -531,9 +530,9 @@ void lvm_group_say(struct lvm_group *group, const struct ask_member *self)
 }
 
 int lvm_group_notify(struct lvm_group *group, enum ask_notice what, const char *vg,
-		     const char *vg_uuid, uint32_t version)
+		     const char *vg_uuid)
 {
-	struct ask_message message = { .kind = ASK_NOTICE, .notice = { .what = what, .version = version } };
+	struct ask_message message = { .kind = ASK_NOTICE, .notice = { .what = what } };
 
 	(void)snprintf(message.notice.vg, sizeof(message.notice.vg), "%s", vg);
 	(void)snprintf(message.notice.vg_uuid, sizeof(message.notice.vg_uuid), "%s", vg_uuid);

@@ -26,7 +26,7 @@ struct lvm_group_handlers {
 	/* As daemon/group.h has it. */
 	void (*on_quorum)(void *context, bool quorate);
 	void (*on_notice)(void *context, uint32_t node, enum ask_notice what, const char *vg,
-			  const char *vg_uuid, uint32_t version);
+			  const char *vg_uuid);
 	/* @node asks this one: answer by lvm_group_answer(), the last time with ASK_END. */
 	void (*on_request)(void *context, uint32_t node, uint64_t id, const struct ask_request *request);
 	/* It does not want that any more; it still awaits the last answer. */
@@ -75,7 +75,7 @@ void lvm_group_say(struct lvm_group *group, const struct ask_member *self);
 
 /* To all members, this one too. vg_uuid may be "". 0, -ENOBUFS (too much is queued), -ENOTCONN. */
 int lvm_group_notify(struct lvm_group *group, enum ask_notice what, const char *vg,
-		     const char *vg_uuid, uint32_t version);
+		     const char *vg_uuid);
 
 /*
  * An answer of @node; the last one is of kind ASK_END. If it does not come from there:

@@ -102,8 +102,8 @@ static void on_refused(void *context, struct lock *lock, int result)
 
 	TAILQ_FOREACH(vg, state_vgs(d->state), link) {
 		if (vg->started == lock)
-			qb_log(LOG_ERR, "VG %s: belayd does not take again that it is started here (%s)",
-			       vg->name, strerror(-result));
+			qb_log(LOG_ERR, "VG %s: belayd does not take again that it is started here (%s): other nodes "
+			       "may have removed it, see vgs. It is asked once more", vg->name, strerror(-result));
 		TAILQ_FOREACH(volume, &vg->volumes, link) {
 			if (volume->lock != lock || volume->mode == MODE_UN)
 				continue;
@@ -180,15 +180,9 @@ void lvmlockd_note_lock(struct lvmlockd *d, const struct volume *volume)
 
 void lvmlockd_notify_removed(struct lvmlockd *d, const struct vg *vg)
 {
-	if (d->group && lvm_group_notify(d->group, ASK_VG_REMOVED, vg->name, vg->uuid, 0) < 0)
-		qb_log(LOG_ERR, "the other nodes are not told that VG %s is removed", vg->name);
-}
-
-void lvmlockd_notify_version(struct lvmlockd *d, const struct vg *vg)
-{
-	/* The next one says all that this one says. */
-	if (d->group)
-		(void)lvm_group_notify(d->group, ASK_VG_VERSION, vg->name, vg->uuid, vg->version);
+	if (d->group && lvm_group_notify(d->group, ASK_VG_REMOVED, vg->name, vg->uuid) < 0)
+		qb_log(LOG_ERR, "the other nodes are not told that VG %s is removed: vgchange --lock-stop %s, "
+		       "or lvmlockctl --drop %s, where it is started", vg->name, vg->name, vg->name);
 }
 
 void lvmlockd_stop(struct lvmlockd *d)

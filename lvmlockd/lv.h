@@ -61,7 +61,10 @@ void lv_regroup(struct lv *lv, struct lvm_group *group);
  */
 int lv_request(struct lv *lv, const struct message *request, const struct lv_sink *sink,
 	       struct lv_run **ret_run, const char **ret_why);
-/* Who gave the command is gone: it is withdrawn, and what it did is taken back unless keep_partial. */
+/*
+ * Who gave the command is gone: it is withdrawn. Nodes that have not ended then take back what they did, unless
+ * keep_partial.
+ */
 void lv_abandon(struct lv_run *run);
 
 /*

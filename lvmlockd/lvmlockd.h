@@ -72,9 +72,8 @@ struct lvmlockd {
 bool lvmlockd_may_lock(struct lvmlockd *lvmlockd);
 /* The persistent lock of an LV was taken, changed or released. */
 void lvmlockd_note_lock(struct lvmlockd *lvmlockd, const struct volume *volume);
-/* Tell the other nodes that a VG was removed, or its metadata written. */
+/* Tell the other nodes that a VG was removed. */
 void lvmlockd_notify_removed(struct lvmlockd *lvmlockd, const struct vg *vg);
-void lvmlockd_notify_version(struct lvmlockd *lvmlockd, const struct vg *vg);
 /* End, from the loop. */
 void lvmlockd_stop(struct lvmlockd *lvmlockd);
 

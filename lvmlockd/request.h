@@ -43,7 +43,7 @@ bool request_result(struct connection *connection, int result);
 /* The same of a lock of type "dlm". */
 bool request_lock_result(struct connection *connection, int result, const char *flags);
 
-/* A text of the request; @fallback if there is none, or it is too long to be one. */
+/* A text of the request; @fallback if there is none. */
 const char *request_text(const struct message *message, const char *key, const char *fallback);
 /* As LVM has them: of a VG or an LV; of 32 letters and digits, with hyphens. */
 bool request_is_name(const char *text);
@@ -72,9 +72,8 @@ void request_vg_update(struct lvmlockd *, struct connection *, const struct mess
 void request_kill_vg(struct lvmlockd *, struct connection *, const struct message *);
 /* Do a VG's lock_args carry our marker? */
 bool vg_args_are_ours(const struct lvmlockd *lvmlockd, const char *args);
-/* The group says that a node has removed the VG, or written version @version of it. */
+/* The group says that a node has removed the VG. */
 void vg_note_removed(struct lvmlockd *lvmlockd, const char *name, const char *uuid);
-void vg_note_version(struct lvmlockd *lvmlockd, const char *name, const char *uuid, uint32_t version);
 
 /* request_lock.c */
 struct hold {

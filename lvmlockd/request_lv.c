@@ -404,11 +404,8 @@ void request_lock_lv(struct lvmlockd *lvmlockd, struct connection *connection, c
 	uuid = asked_uuid(connection, message);
 	if (!uuid)
 		return;
-	if (model.persistent)
-		model.wait_ms = request_has_opt(message, "wait") ? lvmlockd->config.lvm_wait_s * 1000 :
-				lvmlockd->config.lvm_lv_wait_s * 1000;
-	else
-		model.wait_ms = lvmlockd->config.lvm_lv_wait_s * 1000;
+	model.wait_ms = 1000 * (model.persistent && request_has_opt(message, "wait") ? lvmlockd->config.lvm_wait_s :
+				lvmlockd->config.lvm_lv_wait_s);
 	if (model.mode == MODE_COUNT || (name[0] != '\0' && !request_is_name(name)))
 		r = -EINVAL;
 	else if (model.mode != MODE_UN)
@@ -432,13 +429,16 @@ void request_query_lock_lv(struct lvmlockd *lvmlockd, struct connection *connect
 	const char *uuid = vg ? asked_uuid(connection, message) : NULL;
 	const struct volume *volume;
 	struct answer answer = { .lock_type = "dlm", .result = -ENOENT, .mode = "un" };
+	enum lock_mode mode = MODE_UN;
 
 	if (!uuid)
 		return;
 	volume = state_volume(lvmlockd->state, uuid);
-	if (volume && needed_mode(volume) != MODE_UN) {
+	if (volume)
+		mode = volume->lost ? clients_mode(volume, NULL) : needed_mode(volume);
+	if (mode != MODE_UN) {
 		answer.result = 0;
-		answer.mode = lock_mode_name(needed_mode(volume));
+		answer.mode = lock_mode_name(mode);
 	}
 	(void)request_answer(connection, &answer);
 }

@@ -313,8 +313,9 @@ static void on_shared(void *context, int result)
 	struct question *q = context;
 
 	if (result < 0)
-		qb_log(LOG_WARNING, "VG %s: that it is started here is not told to belayd now (%s)",
-		       q->vg->name, strerror(-result));
+		qb_log(LOG_WARNING, "VG %s: that it is started here is not told to belayd now (%s): other "
+		       "nodes may remove it. vgchange --lock-stop %s, and --lock-start", q->vg->name, strerror(-result),
+		       q->vg->name);
 	answer_question(q);
 }
 
@@ -390,10 +391,9 @@ void request_free_vg(struct lvmlockd *lvmlockd, struct connection *connection,
 
 void vg_note_removed(struct lvmlockd *lvmlockd, const char *name, const char *uuid)
 {
-	struct vg *vg = state_vg(lvmlockd->state, name);
+	struct vg *vg = state_vg_is(lvmlockd->state, name, uuid);
 
-	/* By its uuid, if both know it: another one of that name is not meant. */
-	if (!vg || (vg->uuid[0] != '\0' && uuid[0] != '\0' && strcmp(vg->uuid, uuid) != 0))
+	if (!vg)
 		return;
 	vg->removed = true;
 	qb_log(LOG_NOTICE, "VG %s was removed by another node", name);
@@ -401,6 +401,7 @@ void vg_note_removed(struct lvmlockd *lvmlockd, const char *name, const char *uu
 
 /* ---- versions ---- */
 
+/* Only to be shown by lvmlockctl: lvm keeps no metadata from one command to the next. */
 void request_vg_update(struct lvmlockd *lvmlockd, struct connection *connection,
 		       const struct message *message)
 {
@@ -420,14 +421,5 @@ void request_vg_update(struct lvmlockd *lvmlockd, struct connection *connection,
 		return;
 	}
 	vg->version = (uint32_t)version;
-	lvmlockd_notify_version(lvmlockd, vg);
 	(void)request_lock_result(connection, 0, NULL);
-}
-
-void vg_note_version(struct lvmlockd *lvmlockd, const char *name, const char *uuid, uint32_t version)
-{
-	struct vg *vg = state_vg(lvmlockd->state, name);
-
-	if (vg && (vg->uuid[0] == '\0' || uuid[0] == '\0' || strcmp(vg->uuid, uuid) == 0))
-		vg->version = version;
 }

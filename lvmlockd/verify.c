@@ -112,6 +112,15 @@ static const char *policy_reason(const struct verify_case *c, const struct ask_l
 	return NULL;
 }
 
+static const char *status_reason(const struct verify_case *c, const struct ask_lv *lv)
+{
+	const char *reason = policy_reason(c, lv);
+
+	if (c->lock_lost)
+		return "the lock on it is lost, and another node may have it: if it is active there, deactivate it";
+	return reason ? reason : "";
+}
+
 /* Active, so that it can be used, and as LVM's metadata has it. */
 static void want_active(const struct verify_case *c, struct ask_lv *lv)
 {
@@ -189,7 +198,7 @@ static void want(const struct verify_case *c, struct ask_lv *lv)
 	case ASK_KEEP:
 	case ASK_VERB_COUNT:
 		lv->outcome = ASK_SHOWN;
-		(void)snprintf(lv->reason, sizeof(lv->reason), "%s", policy_reason(c, lv) ? policy_reason(c, lv) : "");
+		(void)snprintf(lv->reason, sizeof(lv->reason), "%s", status_reason(c, lv));
 		break;
 	}
 }

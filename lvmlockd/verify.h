@@ -16,6 +16,7 @@ struct verify_case {
 	const struct lvs_lv *lv;
 	bool was_active;			/* before; without device-mapper: was locked */
 	enum ask_mode lock;			/* the node's lock now */
+	bool lock_lost;				/* it had one, which another node may have now */
 	uint64_t since_s;
 	const struct dm_devices *devices;	/* NULL: device-mapper could not be asked */
 	int dm_error;				/* ... and why */

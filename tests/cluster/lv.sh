@@ -12,9 +12,9 @@ set -u
 . "$top_srcdir/tests/cluster/lvm_common.sh"
 command -v lvm >/dev/null || skip_all "lvm2 is not installed"
 trap 'lvm_no_disk; clean_up' EXIT
+lvm_disk 200 || skip_all "this host has no loop devices"
 
 check "three nodes serve locks" cluster 3 || bail_out "no cluster"
-check "and have a disk" lvm_disk 200 || skip_all "this host has no loop devices"
 lvm_node 1 2 3
 check "belay-lvmlockd runs on them" bed start belay-lvmlockd 1 2 3
 check "a shared VG" lvm_ready 1 vgcreate --shared vg "$disk" || bail_out "no VG"

@@ -10,10 +10,10 @@ set -u
 # shellcheck source=tests/cluster/lvm_common.sh
 . "$top_srcdir/tests/cluster/lvm_common.sh"
 command -v lvm >/dev/null || skip_all "lvm2 is not installed"
-trap 'lvm_no_disk; clean_up' EXIT
+trap 'lvm_no_disk; disk=${ours:-} lvm_no_disk; clean_up' EXIT
+lvm_disk 200 || skip_all "this host has no loop devices"
 
 check "three nodes serve locks" cluster 3 || bail_out "no cluster"
-check "and have a disk" lvm_disk 200 || skip_all "this host has no loop devices"
 lvm_node 1 2 3
 check "belay-lvmlockd runs on them" bed start belay-lvmlockd 1 2 3
 
@@ -36,6 +36,16 @@ locks() {
 	bed exec "$1" lvmlockctl -i | awk -v uuid="$uuid" '$1 == "LK" && $2 == "LV" && $4 == uuid { print $3 }'
 }
 logged() { grep -q -e "$2" "$(bed files "$1")/log/belay-lvmlockd.out"; }
+
+# raw NODE REQUEST: of lvmlockd's protocol, where no command of lvm says or shows as much.
+raw() {
+	bed exec "$1" python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect("/run/lvm/lvmlockd.socket")
+s.sendall((sys.argv[1] + "\n##\n").encode())
+print(s.recv(65536).decode())' "$2"
+}
 
 # ---- one node ----
 
@@ -131,6 +141,51 @@ check "node 2 knows" lvm_ready 2 lvchange -aey vg/two
 check "and gives it up" lvm 2 lvchange -an vg/two
 check "node 1, too" lvm 1 lvchange -an vg/one
 
+# ---- a node that is fenced, and does not know ----
+
+check "node 1 has LV two exclusively" lvm_ready 1 lvchange -aey vg/two
+check "it is cut off" bed partition 1 "2 3"
+check "the others go on" bed wait-quorate 2 2 3
+check "without it" bed wait-synced 2 3
+check "the LV stays locked" says "LV locked by other host: vg/two" 3 lvchange -aey vg/two
+check "node 1 counts as fenced" belay 2 fence-ack 1 --yes
+check "node 3 gets the LV" lvm_ready 3 lvchange -aey vg/two
+check "the network is whole again" bed heal
+check "for all" bed wait-quorate 3 1 2 3
+check "node 1 serves" bed wait-synced 1
+check "it learns that the LV is not its own any more" eventually logged 1 "has lost its lock"
+mode() {
+	raw "$1" "request = \"query_lock_lv\" vg_name = \"vg\" lv_uuid = \"$(lvm 2 lvs --noheadings -o lv_uuid \
+		--nolocking vg/two | tr -d ' ')\"" | sed -n 's/^mode = "\(.*\)"$/\1/p'
+}
+is "$(mode 1)" un "it says so to whoever asks"
+is "$(mode 3)" ex "node 3 has it"
+told() { belay 2 lv status vg/two | grep -q "the lock on it is lost"; }
+check "belay lv status says it" eventually told
+check "node 1 does not get it again" says "LV locked by other host: vg/two" 1 lvchange -aey vg/two
+check "but gives it up" lvm 1 lvchange -an vg/two
+untold() { ! told; }
+check "then all is well" untold
+check "it stays node 3's" says "LV locked by other host: vg/two" 2 lvchange -aey vg/two
+
+# ---- a node that is shut down ----
+
+check "node 2 is shut down in order" eval 'bed stop belay-lvmlockd 2 && bed stop belayd 2'
+standing() { status 1 | jq -r --argjson node "$1" '.nodes[] | select(.node == $node) | .standing'; }
+left() { [ "$(standing 2)" = closed ]; }
+check "nothing of it is left" eventually left
+check "it comes again" eval 'bed start belayd 2 && bed wait-synced 2 && bed start belay-lvmlockd 2'
+check "and has the VG as before" lvm_ready 2 lvchange -aey vg/one
+check "it gives up the LV" lvm 2 lvchange -an vg/one
+check "node 3 gives up its own" lvm 3 lvchange -an vg/two
+check "node 3 stops the VG" lvm 3 vgchange --lock-stop vg
+check "node 1, too" lvm 1 vgchange --lock-stop vg
+check "node 1 starts it again" lvm 1 vgchange --lock-start vg
+check "for node 2 it is started" complains 'not stopped on other hosts' 1 vgrename vg other
+check "node 3 starts it again" lvm 3 vgchange --lock-start vg
+
+# ---- power ----
+
 check "node 3 has LV two exclusively" lvm_ready 3 lvchange -aey vg/two
 check "its power fails" bed kill-node 3
 check "the others notice" bed wait-quorate 2 1 2
@@ -141,15 +196,6 @@ check "and gives it up" lvm 1 lvchange -an vg/two
 
 # ---- a VG that another node has removed ----
 
-# raw NODE REQUEST: of lvmlockd's protocol; vgremove would not go that far.
-raw() {
-	bed exec "$1" python3 -c '
-import socket, sys
-s = socket.socket(socket.AF_UNIX)
-s.connect("/run/lvm/lvmlockd.socket")
-s.sendall((sys.argv[1] + "\n##\n").encode())
-print(s.recv(65536).decode())' "$2"
-}
 free_vg() { raw 1 'request = "free_vg" vg_name = "vg"' | grep -q 'op_result = 0'; }
 check "node 1 removes the VG" free_vg
 removed() { says "VG vg lock failed: removed" 2 lvcreate -an -L4M -n three vg; }
@@ -205,7 +251,7 @@ if command -v lvmlockd >/dev/null; then
 	check "it ends" no_stock
 	check "which is removed" lvm 1 vgremove -y theirs
 	losetup -d "$disk"
-	disk=$ours
+	disk=$ours ours=
 	lvm_node 1
 else
 	skip "VGs of lvmlockd" "lvm2-lockd is not installed"

@@ -12,8 +12,7 @@ static struct ask_message sample(enum ask_kind kind, unsigned variant)
 		m.member.adopted = true;
 		break;
 	case ASK_NOTICE:
-		m.notice.what = ASK_VG_VERSION;
-		m.notice.version = 77;
+		m.notice.what = ASK_VG_REMOVED;
 		strcpy(m.notice.vg, "vg");
 		strcpy(m.notice.vg_uuid, "abcdef-0123-4567-89ab-cdef-0123-456789");
 		break;

@@ -202,6 +202,13 @@ static void on_lock_turn(void *data)
 	t->locked(t->locked_context, t->lock_result, true);
 }
 
+static bool lost(void *context, const char *uuid)
+{
+	(void)context;
+	(void)uuid;
+	return false;
+}
+
 static int lock(void *context, const char *vg, const char *lv, const char *uuid, enum ask_mode mode,
 		uint32_t timeout_ms, void (*done)(void *done_context, int result, bool is_new),
 		void *done_context, uint64_t *ret_ticket)
@@ -504,7 +511,7 @@ static void set_up(struct test *t)
 			.group = t->group, .worker = t->worker, .dm = &t->dm, .lvm_path = path_of(t, "lvm", t->lvm),
 			.command_timeout_ms = 20000,
 			.locks = {
-				.held = held, .lock = lock, .withdraw = withdraw, .unlock = unlock, .policy = policy,
+				.held = held, .lost = lost, .lock = lock, .withdraw = withdraw, .unlock = unlock, .policy = policy,
 				.context = t,
 			},
 		};
