@@ -43,8 +43,8 @@ struct job {
 	struct lvs lvs;
 	struct target *target;		/* one for each of lvs */
 	struct worker_job *worker_job;
-	char *output;			/* of lvm; NULL: it has not run */
-	bool lvm_failed;
+	bool ran, lvm_failed;		/* lvm */
+	char *output;			/* ... and what it said; NULL: that is not known */
 	size_t at;			/* WAITING: locks of the targets before this one were asked for ... */
 	unsigned awaited;		/* ... and of so many there is no answer yet */
 	uint32_t total, refused, failures;	/* of LVs */

@@ -102,11 +102,10 @@ static void finish(struct job *job)
 static void release(struct job *job, const struct dm_devices *devices)
 {
 	const struct agent_locks *locks = &job->agent->setup.locks;
-	bool tried = job->output != NULL;
 
 	for (size_t i = 0; i < job->lvs.count; i++)
 		if (job->target[i].new_lock && !job->target[i].was_active &&
-		    (!tried || (devices && !dm_is_active(devices, job->lvs.lv[i].uuid))))
+		    (!job->ran || (devices && !dm_is_active(devices, job->lvs.lv[i].uuid))))
 			locks->unlock(locks->context, job->lvs.lv[i].lock_uuid);
 }
 
@@ -177,6 +176,8 @@ static void on_run(void *context, const struct worker_result *result)
 	char end[160] = "";
 
 	job->worker_job = NULL;
+	/* Of a child whose end was not seen it is not known what it has done. */
+	job->ran = result->end != WORKER_FAILED || result->status == -ECHILD;
 	job->lvm_failed = !ended_well(result);
 	if (result->end != WORKER_EXITED)
 		tell_end(result, end, sizeof(end));
@@ -238,8 +239,10 @@ static void step_run(struct job *job)
 		free(names);
 		free(argv);
 	}
-	if (r < 0)
+	if (r < 0) {
+		release(job, NULL);
 		job_end(job, r, "lvm could not be run: %s", strerror(-r));
+	}
 }
 
 /* ---- WAITING ---- */

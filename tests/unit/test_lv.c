@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <qb/qblog.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ struct test {
 	/* What fake device-mapper and fake locks are to do. */
 	int dm_error;
 	int lock_result;
-	bool lock_never, frozen;
+	bool lock_never, frozen, no_files;
 	unsigned lock_calls, unlocks, withdrawn;
 	dm_listed listed;
 	void *listed_data;
@@ -193,12 +194,26 @@ static enum ask_mode held(void *context, const char *uuid, uint64_t *ret_since_s
 	return ASK_UN;
 }
 
+/* Without any more of them no program can be started. */
+static void allow_files(rlim_t count)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		bail_out("no limit of files");
+	limit.rlim_cur = count;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		bail_out("no other limit of files");
+}
+
 static void on_lock_turn(void *data)
 {
 	struct test *t = data;
 
 	if (t->lock_result == 0)
 		write_file(t, t->lock_path, "ex");
+	if (t->no_files)
+		allow_files(0);
 	t->locked(t->locked_context, t->lock_result, true);
 }
 
@@ -430,6 +445,13 @@ static void test_waiting(struct test *t)
 	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nlv = \"a\"\ntimeout_ms = 1000\n"), 0, "if lvm then fails");
 	ok(t->result < 0 && t->unlocks == 1 && !has_file(t, "locked.a"), "the lock is given back");
 	remove_file(t, "lie");
+	t->unlocks = 0;
+	t->no_files = true;
+	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nlv = \"a\"\ntimeout_ms = 1000\n"), 0, "if lvm cannot be run");
+	allow_files(256);
+	t->no_files = false;
+	ok(t->result < 0 && said(t, "lvm could not be run"), "that is told");
+	ok(t->unlocks == 1 && !has_file(t, "locked.a"), "and the lock is given back");
 	(void)log_of(t, log, sizeof(log));
 	t->lock_never = true;
 	ok_int(ask(t, "verb = \"activate\"\nvg = \"vg\"\nlv = \"a\"\ntimeout_ms = 60000\n"), 0,
