@@ -120,7 +120,6 @@ static void put_request(struct writer *w, const struct ask_request *request)
 	put_u8(w, (uint8_t)request->mode);
 	put_u8(w, request->no_vg_lock);
 	put_u32(w, request->wait_ms);
-	put_u32(w, request->deadline_ms);
 	put_u64(w, request->about);
 	put_text(w, request->vg);
 	put_text(w, request->lv);
@@ -267,7 +266,6 @@ static void get_request(struct reader *r, struct ask_request *request)
 	request->mode = get_enum(r, 0, ASK_MODE_COUNT);
 	request->no_vg_lock = get_bool(r);
 	request->wait_ms = get_u32(r);
-	request->deadline_ms = get_u32(r);
 	request->about = get_u64(r);
 	get_name(r, true, request->vg);
 	get_name(r, true, request->lv);

@@ -63,7 +63,6 @@ struct ask_request {
 	enum ask_mode mode;		/* ACTIVATE: SH or EX */
 	bool no_vg_lock;		/* the asker has the VG's lock: lvm must not want it */
 	uint32_t wait_ms;		/* ACTIVATE: how long it may wait for LV locks; 0: not at all */
-	uint32_t deadline_ms;		/* all in all */
 	uint64_t about;			/* UNDO, KEEP */
 	char vg[ASK_NAME_MAX + 1];	/* STATUS: "": all that are shared */
 	char lv[ASK_NAME_MAX + 1];	/* "": all of the VG */

@@ -35,6 +35,7 @@ struct question {
 	uint64_t id;
 	lvm_group_on_answer on_answer;
 	void *context;
+	uint32_t deadline_ms;
 	qb_loop_timer_handle timer;
 	size_t count, ended_count;
 	struct {
@@ -235,6 +236,22 @@ static void on_deadline(void *data)
 	tell_failed(question->group);
 }
 
+/* From now on. False: there is no memory, and what timer there was goes on. */
+static bool start_timer(struct question *question)
+{
+	struct lvm_group *group = question->group;
+	qb_loop_timer_handle timer;
+
+	if (qb_loop_timer_add(group->loop, QB_LOOP_MED,
+			      ((uint64_t)question->deadline_ms + ANSWER_GRACE_MS) * NS_PER_MS, question,
+			      on_deadline, &timer) < 0)
+		return false;
+	if (question->timer)
+		(void)qb_loop_timer_del(group->loop, question->timer);
+	question->timer = timer;
+	return true;
+}
+
 static void deliver_answer(struct lvm_group *group, uint32_t node, const struct ask_message *message)
 {
 	struct question *question = find_question(group, message->id);
@@ -244,10 +261,12 @@ static void deliver_answer(struct lvm_group *group, uint32_t node, const struct 
 	for (size_t i = 0; i < question->count; i++) {
 		if (question->asked[i].node != node || question->asked[i].ended)
 			continue;
-		if (message->answer.kind == ASK_END)
+		if (message->answer.kind == ASK_END) {
 			end_for(question, i, &message->answer);
-		else
-			question->on_answer(question->context, node, &message->answer);
+			return;
+		}
+		(void)start_timer(question);
+		question->on_answer(question->context, node, &message->answer);
 		return;
 	}
 }
@@ -555,7 +574,7 @@ static void ask_one(struct lvm_group *group, struct question *question, size_t i
 	tell_failed_later(group);
 }
 
-int lvm_group_ask(struct lvm_group *group, const struct ask_request *request,
+int lvm_group_ask(struct lvm_group *group, const struct ask_request *request, uint32_t deadline_ms,
 		  const uint32_t *node, size_t count, lvm_group_on_answer on_answer, void *context,
 		  uint64_t *ret_id)
 {
@@ -575,9 +594,8 @@ int lvm_group_ask(struct lvm_group *group, const struct ask_request *request,
 	question->context = context;
 	question->count = count;
 	/* Without its timer it would wait for ever for who hangs. */
-	if (qb_loop_timer_add(group->loop, QB_LOOP_MED,
-			      ((uint64_t)request->deadline_ms + ANSWER_GRACE_MS) * NS_PER_MS, question,
-			      on_deadline, &question->timer) < 0) {
+	question->deadline_ms = deadline_ms;
+	if (!start_timer(question)) {
 		free(question);
 		return -ENOMEM;
 	}

@@ -79,17 +79,18 @@ int lvm_group_notify(struct lvm_group *group, enum ask_notice what, const char *
 
 /*
  * An answer of @node; the last one is of kind ASK_END. If it does not come from there:
- * result -ENOTCONN, the node is not in the group or left it; -ETIMEDOUT, it did not
- * answer within the request's deadline; -ENOBUFS, it could not be asked.
+ * result -ENOTCONN, the node is not in the group or left it; -ETIMEDOUT, for so long none of
+ * those that were asked said anything; -ENOBUFS, it could not be asked.
  */
 typedef void (*lvm_group_on_answer)(void *context, uint32_t node, const struct ask_answer *answer);
 
 /*
- * Ask @count nodes (1 to BELAY_NODES_MAX, this one may be among them). *ret_id names it.
+ * Ask @count nodes (1 to BELAY_NODES_MAX, this one may be among them). *ret_id names it. The deadline
+ * is for the next answer of any of them, be it progress: all of them may take long.
  * 0, -ENOBUFS (too much is asked or queued), -ENOTCONN. After each of the nodes has ended, the
  * request is over.
  */
-int lvm_group_ask(struct lvm_group *group, const struct ask_request *request,
+int lvm_group_ask(struct lvm_group *group, const struct ask_request *request, uint32_t deadline_ms,
 		  const uint32_t *node, size_t count, lvm_group_on_answer on_answer, void *context,
 		  uint64_t *ret_id);
 /* Tell those that have not ended that it is not wanted any more; their answers still come. */

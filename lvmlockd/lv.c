@@ -12,7 +12,7 @@
 
 #include "lvmlockd/message.h"
 
-/* Listing, and looking twice, beside the run of lvm; agents add time for many LVs and tell progress. */
+/* Listing, and looking twice, beside the run of lvm; what tells progress may take longer. */
 #define LOOK_MS 60000u
 #define WAIT_MAX_MS (24u * 3600 * 1000)
 /* UNDO: for others to give up what they have just activated, before an exclusive lock is had again. */
@@ -37,6 +37,7 @@ struct lv_run {
 	struct lv_sink sink;
 	bool abandoned;			/* nobody listens */
 	struct ask_request request;
+	uint32_t deadline_ms;		/* to the next answer */
 	bool keep_partial;
 	enum run_phase phase;
 	uint64_t id;			/* of the request that is under way */
@@ -163,7 +164,7 @@ static void on_kept(void *context, uint32_t node, const struct ask_answer *answe
 static void keep(struct lv_run *run)
 {
 	const struct ask_request request = {
-		.verb = ASK_KEEP, .about = run->id, .deadline_ms = LOOK_MS,
+		.verb = ASK_KEEP, .about = run->id,
 	};
 	uint32_t node[BELAY_NODES_MAX];
 	uint64_t id;
@@ -171,7 +172,7 @@ static void keep(struct lv_run *run)
 	for (size_t i = 0; i < run->node_count; i++)
 		node[i] = run->node[i].node;
 	if (run->lv->group)
-		(void)lvm_group_ask(run->lv->group, &request, node, run->node_count, on_kept, NULL, &id);
+		(void)lvm_group_ask(run->lv->group, &request, LOOK_MS, node, run->node_count, on_kept, NULL, &id);
 }
 
 __attribute__((format(printf, 4, 5)))
@@ -220,7 +221,6 @@ static void undo(struct lv_run *run)
 {
 	const struct ask_request request = {
 		.verb = ASK_UNDO, .about = run->id, .wait_ms = RELOCK_MS,
-		.deadline_ms = run->request.deadline_ms + RELOCK_MS,
 	};
 	uint32_t node[BELAY_NODES_MAX];
 	size_t count = 0;
@@ -236,7 +236,8 @@ static void undo(struct lv_run *run)
 	run->phase = RUN_UNDOING;
 	run->awaited = count;
 	if (!run->lv->group ||
-	    lvm_group_ask(run->lv->group, &request, node, count, on_undone, run, &run->id) < 0)
+	    lvm_group_ask(run->lv->group, &request, run->deadline_ms + RELOCK_MS, node, count, on_undone, run,
+			  &run->id) < 0)
 		end(run, -EIO, false, "it failed, and what this command had activated could not be deactivated "
 		    "again: see belay lv status %s", run->request.vg);
 }
@@ -348,14 +349,15 @@ static int get_name(const struct message *message, const char *key, char ret_nam
 	return 0;
 }
 
-static int get_times(struct lv *lv, const struct message *message, struct ask_request *request)
+static int get_times(struct lv_run *run, const struct message *message)
 {
+	struct ask_request *request = &run->request;
 	int64_t wait_ms = message_number(message, "timeout_ms", 0);
 
 	if (wait_ms < 0 || wait_ms > WAIT_MAX_MS || (wait_ms > 0 && request->verb != ASK_ACTIVATE))
 		return -EINVAL;
 	request->wait_ms = (uint32_t)wait_ms;
-	request->deadline_ms = lv->command_timeout_ms + request->wait_ms + LOOK_MS;
+	run->deadline_ms = run->lv->command_timeout_ms + request->wait_ms + LOOK_MS;
 	return 0;
 }
 
@@ -433,12 +435,14 @@ static int get_mode(struct lv_run *run, const struct message *message, const cha
 	return 0;
 }
 
-static void await_sharing(struct ask_request *request, size_t node_count)
+static void await_sharing(struct lv_run *run)
 {
-	if (request->verb != ASK_ACTIVATE || request->mode != ASK_SH || node_count < 2 || request->wait_ms > 0)
+	struct ask_request *request = &run->request;
+
+	if (request->verb != ASK_ACTIVATE || request->mode != ASK_SH || run->node_count < 2 || request->wait_ms > 0)
 		return;
 	request->wait_ms = SHARE_MS;
-	request->deadline_ms += SHARE_MS;
+	run->deadline_ms += SHARE_MS;
 }
 
 static int get_command(struct lv_run *run, const struct message *message, const char **ret_why)
@@ -459,7 +463,7 @@ static int get_command(struct lv_run *run, const struct message *message, const 
 		*ret_why = "that is no name that LVM gives";
 		return -EINVAL;
 	}
-	if (get_times(run->lv, message, request) < 0) {
+	if (get_times(run, message) < 0) {
 		*ret_why = "the timeout makes no sense";
 		return -EINVAL;
 	}
@@ -468,7 +472,7 @@ static int get_command(struct lv_run *run, const struct message *message, const 
 	if (r == 0)
 		r = get_mode(run, message, ret_why);
 	if (r == 0)
-		await_sharing(request, run->node_count);
+		await_sharing(run);
 	return r;
 }
 
@@ -514,7 +518,8 @@ int lv_request(struct lv *lv, const struct message *message, const struct lv_sin
 		node[i] = run->node[i].node;
 	if (r == 0) {
 		*ret_why = "too much is under way between the belay-lvmlockds; try again";
-		r = lvm_group_ask(lv->group, &run->request, node, run->node_count, on_answer, run, &run->id);
+		r = lvm_group_ask(lv->group, &run->request, run->deadline_ms, node, run->node_count, on_answer, run,
+				  &run->id);
 	}
 	if (r < 0) {
 		free(run);
@@ -585,7 +590,7 @@ int lv_refresh_others(struct lv *lv, const char *path, lv_refreshed done, void *
 		      struct lv_refresh **ret_refresh)
 {
 	struct ask_request request = {
-		.verb = ASK_REFRESH, .no_vg_lock = true, .deadline_ms = lv->command_timeout_ms + LOOK_MS,
+		.verb = ASK_REFRESH, .no_vg_lock = true,
 	};
 	struct lvm_member member[BELAY_NODES_MAX];
 	uint32_t node[BELAY_NODES_MAX];
@@ -611,7 +616,8 @@ int lv_refresh_others(struct lv *lv, const char *path, lv_refreshed done, void *
 	refresh->done = done;
 	refresh->context = context;
 	refresh->awaited = others;
-	r = lvm_group_ask(lv->group, &request, node, others, on_refreshed, refresh, &id);
+	r = lvm_group_ask(lv->group, &request, lv->command_timeout_ms + LOOK_MS, node, others, on_refreshed, refresh,
+			  &id);
 	if (r < 0) {
 		free(refresh);
 		return r;

@@ -18,7 +18,7 @@ static struct ask_message sample(enum ask_kind kind, unsigned variant)
 		break;
 	case ASK_REQUEST:
 		m.request = (struct ask_request){
-			.verb = ASK_ACTIVATE, .mode = ASK_EX, .no_vg_lock = true, .wait_ms = 5, .deadline_ms = 6,
+			.verb = ASK_ACTIVATE, .mode = ASK_EX, .no_vg_lock = true, .wait_ms = 5,
 			.about = 7, .vg = "vg", .lv = "lv.1+_-",
 		};
 		break;

@@ -41,6 +41,9 @@ struct test {
 	void (*locked)(void *context, int result, bool is_new);
 	void *locked_context;
 	char lock_path[160];
+	/* Answers to the request of this id are given by hand. */
+	bool slow, told_progress;
+	uint64_t slow_id;
 	/* What was answered. */
 	char said[16384];
 	int64_t result, verified;
@@ -492,11 +495,58 @@ static void test_refresh_others(struct test *t)
 	ok_int(lv_refresh_others(t->lv, "/dev/v g/a", NULL, NULL, &refresh), -EINVAL, "nor is one of no names");
 }
 
+/* ---- a node that is slow ---- */
+
+static void on_slow(void *data)
+{
+	struct test *t = data;
+	const struct ask_answer answer = { .kind = t->told_progress ? ASK_END : ASK_PROGRESS };
+
+	t->told_progress = true;
+	if (lvm_group_answer(t->group, 1, t->slow_id, &answer) < 0)
+		bail_out("no answer can be given");
+}
+
+static void on_slow_answer(void *context, uint32_t node, const struct ask_answer *answer)
+{
+	struct test *t = context;
+
+	(void)node;
+	if (answer->kind != ASK_END)
+		return;
+	t->result = answer->result;
+	qb_loop_stop(t->loop);
+}
+
+/* The group adds 3 s to a deadline, so the last answer comes behind that, but soon after the first. */
+static void test_slow(struct test *t)
+{
+	const struct ask_request request = { .verb = ASK_STATUS };
+	const uint32_t self = 1;
+	qb_loop_timer_handle timer;
+	uint64_t id;
+
+	t->slow = true;
+	t->result = -1;
+	if (qb_loop_timer_add(t->loop, QB_LOOP_MED, 2 * NS_PER_S, t, on_slow, &timer) < 0 ||
+	    qb_loop_timer_add(t->loop, QB_LOOP_MED, 4 * NS_PER_S, t, on_slow, &timer) < 0)
+		bail_out("no memory");
+	ok_int(lvm_group_ask(t->group, &request, 0, &self, 1, on_slow_answer, t, &id), 0, "ask a slow node");
+	qb_loop_run(t->loop);
+	ok(t->told_progress && t->result == 0, "who tells progress has time");
+	t->slow = false;
+}
+
 /* ---- set up ---- */
 
 static void on_request(void *context, uint32_t node, uint64_t id, const struct ask_request *request)
 {
-	agent_request(((struct test *)context)->agent, node, id, request);
+	struct test *t = context;
+
+	if (t->slow)
+		t->slow_id = id;
+	else
+		agent_request(t->agent, node, id, request);
 }
 
 static void on_cancel(void *context, uint32_t node, uint64_t id)
@@ -564,6 +614,7 @@ int main(void)
 	write_file(t, "report", REPORT(ROW(a, "linear")));
 	test_one(t);
 	test_waiting(t);
+	test_slow(t);
 	lvm_group_close(t->group);
 	lv_close(t->lv);
 	agent_close(t->agent);
