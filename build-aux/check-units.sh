@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# belayd.service forbids nothing that belayd does: no test runs under systemd, so a
-# system call that its unit refuses would be found by users.
+# belayd.service forbids nothing that belayd does, and both units are well-formed: no test
+# runs under systemd, so what a unit refuses would be found by users.
 set -u
 : "${top_srcdir:=$(cd "$(dirname "$0")/.." && pwd)}" "${top_builddir:=.}"
 # shellcheck source=tests/tap.sh
@@ -31,18 +31,25 @@ refuse "a planted unit without IPv4 is found" allows "$tmp/planted"
 check "belayd may use the address families that it needs" allows "$unit"
 
 if command -v systemd-analyze >/dev/null; then
-	# systemd looks whether the program is there.
+	# systemd looks whether the programs are there.
 	sed 's,@sbindir@/belayd,/bin/true,' "$unit" >"$tmp/belayd.service"
+	sed 's,@sbindir@/belay-lvmlockd,/bin/true,' "$top_srcdir/lvmlockd/belay-lvmlockd.service.in" \
+		>"$tmp/belay-lvmlockd.service"
 	printf '[Unit]\nDescription=corosync\n[Service]\nExecStart=/bin/true\n' >"$tmp/corosync.service"
 	well_formed() {
 		local said
 		said=$(systemd-analyze verify --man=no "$1" 2>&1 | grep -F "${1##*/}")
 		[ -z "$said" ] || { echo "$said"; return 1; }
 	}
-	{ cat "$tmp/belayd.service"; printf '[Service]\nRestrictAddressFamilys=AF_UNIX\n'; } >"$tmp/wrong.service"
-	refuse "a planted setting that does not exist is found" well_formed "$tmp/wrong.service"
-	check "belayd.service is well-formed" well_formed "$tmp/belayd.service"
+	for name in belayd belay-lvmlockd; do
+		{
+			cat "$tmp/$name.service"
+			printf '[Service]\nRestrictAddressFamilys=AF_UNIX\n'
+		} >"$tmp/wrong.service"
+		refuse "a planted setting that does not exist is found" well_formed "$tmp/wrong.service"
+		check "$name.service is well-formed" well_formed "$tmp/$name.service"
+	done
 else
-	skip "belayd.service is well-formed" "systemd-analyze is not installed"
+	skip "units are well-formed" "systemd-analyze is not installed"
 fi
 done_testing

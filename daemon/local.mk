@@ -32,6 +32,7 @@ daemon_libbelayd_a_SOURCES = \
 	daemon/share.c daemon/share.h \
 	daemon/silence.c daemon/silence.h daemon/siphash.c daemon/siphash.h \
 	daemon/snapshot.c daemon/snapshot.h \
+	daemon/start.c daemon/start.h \
 	daemon/status.c daemon/status.h daemon/status_locks.c daemon/stop.c daemon/stop.h
 daemon_libbelayd_a_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS) $(JSONC_CFLAGS)
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* belayd: options, start, the way out. */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <qb/qblog.h>
@@ -27,6 +26,7 @@
 #include "daemon/notify.h"
 #include "daemon/record.h"
 #include "daemon/server.h"
+#include "daemon/start.h"
 #include "daemon/stop.h"
 
 /* What belayd remembers at most while it waits for its snapshot. */
@@ -131,24 +131,6 @@ static int parse_options(int argc, char **argv, struct options *ret_options)
 	return -1;
 }
 
-static void report(void *context, const char *text)
-{
-	(void)context;
-	fprintf(stderr, "%s\n", text);
-}
-
-/* A file that was named must be there; without the default one there are the defaults. */
-static int load_config(struct belayd *d)
-{
-	const char *path = d->options.config_path;
-
-	if (!path && access(BELAY_CONFIG_PATH, F_OK) < 0 && errno == ENOENT) {
-		config_default(&d->config);
-		return 0;
-	}
-	return config_load(path ? path : BELAY_CONFIG_PATH, &d->config, report, NULL);
-}
-
 /* What can be told without corosync, beside the file itself. */
 static int check_config(const struct belayd *d)
 {
@@ -173,29 +155,6 @@ static int check_config(const struct belayd *d)
 static bool logs_to_stderr(const struct belayd *d)
 {
 	return d->options.foreground || d->config.log_target == CONFIG_LOG_STDERR;
-}
-
-static void log_to(int32_t target, int level)
-{
-	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_CLEAR_ALL, QB_LOG_FILTER_FILE, "*", LOG_DEBUG);
-	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_ADD, QB_LOG_FILTER_FILE, "*", (uint8_t)level);
-	(void)qb_log_ctl(target, QB_LOG_CONF_ENABLED, true);
-}
-
-/* Until it serves, who started it in a terminal reads there what is wrong, too: see say_started(). */
-static void open_log(const struct belayd *d)
-{
-	int level = d->config.log_level;
-
-	qb_log_init("belayd", LOG_DAEMON, (uint8_t)level);
-	qb_log_format_set(QB_LOG_STDERR, "belayd: %p: %b");
-	(void)qb_log_ctl(QB_LOG_SYSLOG, QB_LOG_CONF_ENABLED, false);
-	if (logs_to_stderr(d)) {
-		log_to(QB_LOG_STDERR, level);
-		return;
-	}
-	log_to(QB_LOG_SYSLOG, level);
-	log_to(QB_LOG_STDERR, level < LOG_WARNING ? level : LOG_WARNING);
 }
 
 static void raise_descriptor_limit(const struct config *config)
@@ -489,62 +448,6 @@ static void finish(struct belayd *d)
 	qb_log_fini();
 }
 
-/*
- * The process that was started waits for the one that serves to say how its
- * start went, so that whoever started it learns that from the exit status.
- * Returns in the child, with the descriptor to say it to.
- */
-static int go_to_background(int *ret_ready_fd)
-{
-	int fds[2], null, status = STATUS_START;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid < 0) {
-		int r = -errno;
-
-		close(fds[0]);
-		close(fds[1]);
-		return r;
-	}
-	if (pid > 0) {
-		close(fds[1]);
-		/* Nothing comes if it crashed: then the status stays as it is. */
-		if (read(fds[0], &status, sizeof(status)) < 0)
-			status = STATUS_START;
-		if (status != STATUS_OK)
-			fputs("belayd: could not start; the log may say more, or belayd --foreground\n",
-			      stderr);
-		_exit(status);
-	}
-	close(fds[0]);
-	(void)setsid();
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null >= 0) {
-		(void)dup2(null, STDIN_FILENO);
-		(void)dup2(null, STDOUT_FILENO);
-		close(null);
-	}
-	*ret_ready_fd = fds[1];
-	return 0;
-}
-
-/* From here on the terminal has nothing to do with it, also with what comes after a failed start. */
-static void say_started(const struct belayd *d, int ready_fd, int status)
-{
-	if (ready_fd < 0)
-		return;
-	if (write(ready_fd, &status, sizeof(status)) < 0)
-		qb_log(LOG_WARNING, "nobody waits for belayd to start");
-	close(ready_fd);
-	if (logs_to_stderr(d))
-		return;
-	(void)qb_log_ctl(QB_LOG_STDERR, QB_LOG_CONF_ENABLED, false);
-	(void)dup2(STDIN_FILENO, STDERR_FILENO);
-}
-
 static int serve(struct belayd *d)
 {
 	int r = listen_claim(&d->config, &d->claim_fd);
@@ -564,7 +467,7 @@ static int run(struct belayd *d)
 	int ready_fd = -1;
 
 	if (!d->options.foreground) {
-		int r = go_to_background(&ready_fd);
+		int r = start_in_background("belayd", STATUS_START, &ready_fd);
 
 		if (r < 0) {
 			qb_log(LOG_ERR, "cannot go to the background: %s", strerror(-r));
@@ -574,7 +477,7 @@ static int run(struct belayd *d)
 	arrange_process(d);
 	d->reason = "belayd could not start";
 	d->status = serve(d);
-	say_started(d, ready_fd, d->status);
+	start_say("belayd", ready_fd, d->status, logs_to_stderr(d));
 	if (d->status == STATUS_OK)
 		qb_loop_run(d->loop);
 	finish(d);
@@ -592,7 +495,7 @@ int main(int argc, char **argv)
 	status = parse_options(argc, argv, &d->options);
 	if (status >= 0)
 		goto out;
-	if (load_config(d) < 0) {
+	if (start_load_config(d->options.config_path, &d->config) < 0) {
 		status = STATUS_CONFIG;
 		goto out;
 	}
@@ -600,7 +503,7 @@ int main(int argc, char **argv)
 		status = check_config(d);
 		goto out;
 	}
-	open_log(d);
+	start_open_log("belayd", logs_to_stderr(d), d->config.log_level);
 	status = run(d);
 out:
 	free(d);

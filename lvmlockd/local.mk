@@ -31,6 +31,7 @@ lvmlockd_liblvmlockd_a_SOURCES += \
 LVMLOCKD_LIBS = lvmlockd/liblvmlockd.a lib/libbelay.la $(PORTS_LIBS) $(JSONC_LIBS) $(DEVMAPPER_LIBS)
 
 sbin_PROGRAMS += lvmlockd/belay-lvmlockd
-lvmlockd_belay_lvmlockd_SOURCES = lvmlockd/main.c daemon/notify.c daemon/notify.h
+lvmlockd_belay_lvmlockd_SOURCES = lvmlockd/main.c daemon/notify.c daemon/notify.h \
+	daemon/start.c daemon/start.h
 lvmlockd_belay_lvmlockd_CFLAGS = $(AM_CFLAGS) $(QB_CFLAGS)
 lvmlockd_belay_lvmlockd_LDADD = $(LVMLOCKD_LIBS)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* belay-lvmlockd: options, start, the way out. */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <qb/qblog.h>
 #include <signal.h>
@@ -13,7 +12,10 @@
 #include <unistd.h>
 
 #include "daemon/notify.h"
+#include "daemon/start.h"
 #include "lvmlockd/life.h"
+
+#define PROGRAM "belay-lvmlockd"
 
 /* Exit statuses, as belayd's; belay-lvmlockd(8) lists them. */
 enum {
@@ -88,39 +90,6 @@ static int parse_options(int argc, char **argv, struct options *ret_options)
 	return -1;
 }
 
-static void report(void *context, const char *text)
-{
-	(void)context;
-	fprintf(stderr, "%s\n", text);
-}
-
-/* A file that was named must be there; without the default one there are the defaults. */
-static int load_config(const char *path, struct config *ret_config)
-{
-	if (!path && access(BELAY_CONFIG_PATH, F_OK) < 0 && errno == ENOENT) {
-		config_default(ret_config);
-		return 0;
-	}
-	return config_load(path ? path : BELAY_CONFIG_PATH, ret_config, report, NULL);
-}
-
-static void open_log(const struct options *options, const struct config *config)
-{
-	bool to_stderr = options->foreground || config->log_target == CONFIG_LOG_STDERR;
-	int32_t target = to_stderr ? QB_LOG_STDERR : QB_LOG_SYSLOG;
-
-	qb_log_init("belay-lvmlockd", LOG_DAEMON, (uint8_t)config->log_level);
-	(void)qb_log_ctl(QB_LOG_SYSLOG, QB_LOG_CONF_ENABLED, !to_stderr);
-	(void)qb_log_ctl(QB_LOG_STDERR, QB_LOG_CONF_ENABLED, to_stderr);
-	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_CLEAR_ALL, QB_LOG_FILTER_FILE, "*", LOG_DEBUG);
-	(void)qb_log_filter_ctl(target, QB_LOG_FILTER_ADD, QB_LOG_FILTER_FILE, "*",
-				(uint8_t)config->log_level);
-	/* A foreign volume makes a line longer than libqb's default. */
-	(void)qb_log_ctl(target, QB_LOG_CONF_MAX_LINE_LEN, 1024);
-	if (to_stderr)
-		qb_log_format_set(QB_LOG_STDERR, "belay-lvmlockd: %p: %b");
-}
-
 static void arrange_process(const struct options *options)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -139,63 +108,12 @@ static void arrange_process(const struct options *options)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/*
- * The process that was started waits for the one that serves to say how its start went.
- * Returns in the child, with the descriptor to say it to.
- */
-static int go_to_background(int *ret_ready_fd)
-{
-	int fds[2], null, status = STATUS_START;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid < 0) {
-		int r = -errno;
-
-		(void)close(fds[0]);
-		(void)close(fds[1]);
-		return r;
-	}
-	if (pid > 0) {
-		(void)close(fds[1]);
-		if (read(fds[0], &status, sizeof(status)) < 0)
-			status = STATUS_START;
-		if (status != STATUS_OK)
-			fputs("belay-lvmlockd: could not start; the log says more, or belay-lvmlockd "
-			      "--foreground\n", stderr);
-		_exit(status);
-	}
-	(void)close(fds[0]);
-	(void)setsid();
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null >= 0) {
-		(void)dup2(null, STDIN_FILENO);
-		(void)dup2(null, STDOUT_FILENO);
-		(void)close(null);
-	}
-	*ret_ready_fd = fds[1];
-	return 0;
-}
-
-static void say_started(int ready_fd, int status, const struct config *config)
-{
-	if (ready_fd < 0)
-		return;
-	if (write(ready_fd, &status, sizeof(status)) < 0)
-		qb_log(LOG_WARNING, "nobody waits for belay-lvmlockd to start");
-	(void)close(ready_fd);
-	if (config->log_target != CONFIG_LOG_STDERR)
-		(void)dup2(STDIN_FILENO, STDERR_FILENO);
-}
-
-static int run(struct lvmlockd *lvmlockd, int ready_fd)
+static int run(struct lvmlockd *lvmlockd, int ready_fd, bool to_stderr)
 {
 	int r = life_begin(lvmlockd);
 	int status = r == 0 ? STATUS_OK : r == -EBUSY ? STATUS_RUNNING : STATUS_START;
 
-	say_started(ready_fd, status, &lvmlockd->config);
+	start_say(PROGRAM, ready_fd, status, to_stderr);
 	if (status == STATUS_OK) {
 		qb_log(LOG_NOTICE, "belay-lvmlockd %s serves lvm at %s", PACKAGE_VERSION,
 		       lvmlockd->config.lvm_socket);
@@ -211,21 +129,26 @@ int main(int argc, char **argv)
 {
 	struct lvmlockd lvmlockd = { .phase = LVMLOCKD_CONNECTING };
 	struct options options;
-	int status = parse_options(argc, argv, &options), ready_fd = -1;
+	int status = parse_options(argc, argv, &options), ready_fd = -1, r;
+	bool to_stderr;
 
 	if (status >= 0)
 		return status;
-	if (load_config(options.config_path, &lvmlockd.config) < 0)
+	if (start_load_config(options.config_path, &lvmlockd.config) < 0)
 		return STATUS_CONFIG;
 	if (options.check) {
 		printf("%s: no errors\n", options.config_path ? options.config_path : BELAY_CONFIG_PATH);
 		return STATUS_OK;
 	}
-	if (!options.foreground && go_to_background(&ready_fd) < 0)
+	to_stderr = options.foreground || lvmlockd.config.log_target == CONFIG_LOG_STDERR;
+	start_open_log(PROGRAM, to_stderr, lvmlockd.config.log_level);
+	r = options.foreground ? 0 : start_in_background(PROGRAM, STATUS_START, &ready_fd);
+	if (r < 0) {
+		qb_log(LOG_ERR, "cannot go to the background: %s", strerror(-r));
 		return STATUS_START;
-	open_log(&options, &lvmlockd.config);
+	}
 	arrange_process(&options);
-	status = run(&lvmlockd, ready_fd);
+	status = run(&lvmlockd, ready_fd, to_stderr);
 	qb_log_fini();
 	return status;
 }

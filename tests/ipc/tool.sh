@@ -330,4 +330,7 @@ stop_daemon TERM
 sed -i "s,^socket = .*,socket = $dir/nowhere/deep/socket," "$dir/background.conf"
 check "so does one that cannot start" gives 5 'nowhere/deep.* Make it' background
 check "and that it did not" gives 5 '^belayd: could not start' background
+printf '[lvm]\nsocket = %s\npid_file = %s\n' "$dir/lvm.socket" "$dir/nowhere/deep/pid" >>"$dir/background.conf"
+background() { "$build/lvmlockd/belay-lvmlockd" -c "$dir/background.conf"; }
+check "belay-lvmlockd says, too, why it cannot" gives 5 'pid file .*nowhere/deep/pid' background
 done_testing
