@@ -313,8 +313,8 @@ int command_open(struct lvmlockd *lvmlockd, const struct dm_port *dm, struct com
 		.worker = lvmlockd->worker, .dm = dm, .lvm_path = lvmlockd->config.lvm_path,
 		.command_timeout_ms = timeout_ms,
 		.locks = {
-			.held = held, .lost = lost, .lock = lock, .withdraw = withdraw, .unlock = unlock, .policy = policy,
-			.context = lvmlockd,
+			.held = held, .lost = lost, .lock = lock, .withdraw = withdraw, .unlock = unlock,
+			.policy = policy, .context = lvmlockd,
 		},
 	};
 	int r;

@@ -179,8 +179,8 @@ static void settle(struct lock *lock)
 		r = belay_lock_start(lock->handle, belay_mode(lock->held), 0, 0, &unused);
 	note_lost(lock->locks, r);
 	if (r < 0 && !lock->locks->lost)
-		qb_log(LOG_ERR, "%s: belayd does not take it that its mode is %s now (%s). Restart belay-lvmlockd, which "
-		       "tells it anew", lock->name, mode_names[lock->held], strerror(-r));
+		qb_log(LOG_ERR, "%s: belayd does not take it that its mode is %s now (%s). Restart "
+		       "belay-lvmlockd, which tells it anew", lock->name, mode_names[lock->held], strerror(-r));
 }
 
 static void free_lock(struct lock *lock)

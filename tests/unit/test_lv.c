@@ -583,8 +583,8 @@ static void set_up(struct test *t)
 			.group = t->group, .worker = t->worker, .dm = &t->dm, .lvm_path = path_of(t, "lvm", t->lvm),
 			.command_timeout_ms = 20000,
 			.locks = {
-				.held = held, .lost = lost, .lock = lock, .withdraw = withdraw, .unlock = unlock, .policy = policy,
-				.context = t,
+				.held = held, .lost = lost, .lock = lock, .withdraw = withdraw, .unlock = unlock,
+				.policy = policy, .context = t,
 			},
 		};
 

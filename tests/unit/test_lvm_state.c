@@ -111,10 +111,13 @@ static void test_damaged(struct world *w)
 		"belay-volumes 1\nvg - vg0\n", "belay-volumes 1\nvg - vg0 a b\n", "belay-volumes 1\nvg - - a\n",
 		"belay-volumes 1\nvg  vg0 a\n", "belay-volumes 1\nvg - vg0 a",
 		"belay-volumes 1\nvg - vg0 a\nvg - vg0 a\n", "belay-volumes 1\nlv vg0 - u ex 1 - n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 x u ex 1 - n\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - - ex 1 - n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u un 1 - n\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1x - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 x u ex 1 - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - - ex 1 - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u un 1 - n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1x - n\n",
 		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 99999999999999999999 - n\n",
-		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 -\n", "belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 - n n\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 -\n",
+		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 - n n\n",
 		"belay-volumes 1\nvg - vg0 a\nlv vg0 - u ex 1 - n\nlv vg0 - u ex 1 - n\n",
 	};
 	char text[2048] = "belay-volumes 1\nvg - ";
