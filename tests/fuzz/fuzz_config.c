@@ -123,6 +123,9 @@ static void write_config(FILE *file, const struct config *c)
 	for (uint32_t i = 0; i < c->lockspace_count; i++) {
 		const struct config_lockspace *l = &c->lockspace[i];
 
+		/* That one is not for a file to write. */
+		if (l->number == BELAY_LOCKSPACE_VOLUMES)
+			continue;
 		fprintf(file, "[lockspace %s]\nowner=%u\ngroup=%u\nmode=%o\n",
 			l->name, l->owner, l->group, l->mode);
 		if (l->path[0] != '\0')
