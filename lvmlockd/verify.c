@@ -112,56 +112,64 @@ static const char *policy_reason(const struct verify_case *c, const struct ask_l
 	return NULL;
 }
 
-static const char *status_reason(const struct verify_case *c, const struct ask_lv *lv)
+/* It is there, but not as LVM's metadata has it, or nobody can use it. */
+static void want_usable(const struct verify_case *c, struct ask_lv *lv)
 {
 	const char *reason = policy_reason(c, lv);
 
-	if (c->lock_lost)
-		return "the lock on it is lost, and another node may have it: if it is active there, deactivate it";
-	return reason ? reason : "";
-}
-
-/* Active, so that it can be used, and as LVM's metadata has it. */
-static void want_active(const struct verify_case *c, struct ask_lv *lv)
-{
-	const char *reason = policy_reason(c, lv);
-
-	if (reason) {
+	if (reason)
 		fail(lv, "%s", reason);
-		return;
-	}
-	switch (lv->dm) {
-	case ASK_DM_INACTIVE:
-	case ASK_DM_COUNT:
-		fail_explained(c, lv);
-		return;
-	case ASK_DM_SUSPENDED:
-		fail(lv, "it is suspended: nobody can read or write it; dmsetup resume, if you know why");
-		return;
-	case ASK_DM_NO_TABLE:
-		fail(lv, "it has a device, but no table: an lvm command was interrupted; deactivate it");
-		return;
-	case ASK_DM_ERROR:
+	else if (lv->dm == ASK_DM_SUSPENDED)
+		fail(lv, "it is suspended: nobody can read or write it. An lvm command is at work, or was "
+		     "interrupted: dmsetup resume, if you know why");
+	else if (lv->dm == ASK_DM_NO_TABLE)
+		fail(lv, "it has a device, but no table: an lvm command was interrupted; belay lv deactivate");
+	else if (lv->dm == ASK_DM_ERROR)
 		fail(lv, "the error target stands in for it, or for a part: a disk is missing, or quorum was lost");
-		return;
-	case ASK_DM_UNKNOWN:
-		unverified(c, lv);
-		return;
-	case ASK_DM_ACTIVE:
-		break;
-	}
 	/* Of a snapshot LVM tells what it may store, device-mapper what it shows. */
-	if (!is_pool(c->lv) && !strstr(c->lv->role, "thicksnapshot") && lv->size_bytes != 0 &&
-	    lv->size_bytes != lv->lvm_size_bytes)
+	else if (lv->dm == ASK_DM_ACTIVE && !is_pool(c->lv) && !strstr(c->lv->role, "thicksnapshot") &&
+		 lv->size_bytes != 0 && lv->size_bytes != lv->lvm_size_bytes)
 		fail(lv, "its live table has %" PRIu64 " bytes, LVM's metadata %" PRIu64 ": belay lv refresh",
 		     lv->size_bytes, lv->lvm_size_bytes);
+}
+
+static void want_active(const struct verify_case *c, struct ask_lv *lv)
+{
+	if (lv->dm == ASK_DM_INACTIVE)
+		fail_explained(c, lv);
+	else if (lv->dm == ASK_DM_UNKNOWN)
+		unverified(c, lv);
+	else
+		want_usable(c, lv);
+}
+
+/* An LV may be locked by the uuid of another one, which more than this may need: a pool's, an origin's. */
+static bool is_locked_in_vain(const struct verify_case *c)
+{
+	return c->lock != ASK_UN && strcmp(c->lv->lock_uuid, c->lv->uuid) == 0;
+}
+
+/* Nothing was wanted: what would be wrong about any LV. */
+static void want_sane(const struct verify_case *c, struct ask_lv *lv)
+{
+	if (c->lock_lost)
+		fail(lv, "the lock on it is lost, and another node may have it: if it is active there, deactivate it");
+	else if (c->lv->shared_vg && lv->dm == ASK_DM_INACTIVE && is_locked_in_vain(c))
+		fail(lv, "it is inactive, but the node has its lock: others wait for it in vain. "
+		     "belay lv deactivate gives it back");
+	else if (c->lv->shared_vg && lv->dm != ASK_DM_INACTIVE && lv->dm != ASK_DM_UNKNOWN && c->lock == ASK_UN)
+		fail(lv, "it is active without its lock: another node may activate it as well, and both would "
+		     "write. belay lv deactivate it there");
+	else
+		want_usable(c, lv);
+	lv->outcome = ASK_SHOWN;
 }
 
 static void want_lock(const struct verify_case *c, enum ask_mode mode, struct ask_lv *lv)
 {
 	if (lv->outcome == ASK_FAILED || !c->lv->shared_vg)
 		return;
-	if (mode == ASK_UN && c->lock != ASK_UN && strcmp(c->lv->lock_uuid, c->lv->uuid) == 0)
+	if (mode == ASK_UN && is_locked_in_vain(c))
 		fail(lv, "it is inactive, but this node still has its lock: lvchange -an gives it back");
 	else if (c->lock < mode)
 		fail(lv, "this node has no %s lock on it, though lvm says that all is well",
@@ -197,8 +205,7 @@ static void want(const struct verify_case *c, struct ask_lv *lv)
 	case ASK_STATUS:
 	case ASK_KEEP:
 	case ASK_VERB_COUNT:
-		lv->outcome = ASK_SHOWN;
-		(void)snprintf(lv->reason, sizeof(lv->reason), "%s", status_reason(c, lv));
+		want_sane(c, lv);
 		break;
 	}
 }

@@ -43,33 +43,6 @@ static void wrong(struct json_object *lv, const char *format, ...)
 	json_object_array_add(list, json_object_new_string(text));
 }
 
-static void judge_node(struct json_object *lv, struct json_object *at)
-{
-	const char *node = json_text(at, "name"), *name = json_text(lv, "lv");
-
-	if (active(at) && is(at, "lock", "un"))
-		wrong(lv, "%s has it active without its lock: another node may activate it as well, and both "
-		      "would write. Deactivate it there: belay lv deactivate %s --on %s", node, name, node);
-	if (locked(at) && is(at, "dm", "inactive"))
-		wrong(lv, "%s has its lock, but does not have it active: others wait for it in vain. "
-		      "belay lv deactivate %s --on %s gives it back", node, name, node);
-	if (json_text(at, "reason")[0] != '\0')
-		wrong(lv, "on %s %s", node, json_text(at, "reason"));
-	else if (is(at, "dm", "suspended"))
-		wrong(lv, "it is suspended on %s: nobody there can read or write it. An lvm command is at work, "
-		      "or was interrupted, or quorum was lost", node);
-	if (is(at, "dm", "no table"))
-		wrong(lv, "on %s it has a device without a table: an lvm command was interrupted. "
-		      "belay lv deactivate %s --on %s", node, name, node);
-	if (is(at, "dm", "error target") && json_text(at, "reason")[0] == '\0')
-		wrong(lv, "on %s the error target stands in for it, or a part of it: a disk is missing there, or "
-		      "quorum was lost", node);
-	if (is(at, "dm", "active") && json_u64(at, "size") != 0 && json_u64(at, "size") != json_u64(at, "lvm_size") &&
-	    !is(at, "targets", "snapshot"))
-		wrong(lv, "its live table on %s has %" PRIu64 " bytes, LVM's metadata %" PRIu64 ": belay lv refresh "
-		      "%s --on %s", node, json_u64(at, "size"), json_u64(at, "lvm_size"), name, node);
-}
-
 static void judge_elsewhere(struct json_object *lv)
 {
 	for (size_t i = 0; i < json_count(lv, "elsewhere"); i++) {
@@ -87,7 +60,9 @@ static void judge(struct json_object *lv)
 	for (size_t i = 0; i < json_count(lv, "nodes"); i++) {
 		struct json_object *at = nth(lv, "nodes", i);
 
-		judge_node(lv, at);
+		/* What is wrong there, the node itself has said. */
+		if (*json_text(at, "reason"))
+			wrong(lv, "on %s %s", json_text(at, "name"), json_text(at, "reason"));
 		holders += locked(at);
 		exclusive += is(at, "lock", "ex");
 		actives += active(at);

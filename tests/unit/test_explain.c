@@ -234,8 +234,51 @@ static void test_others(void)
 	prepare(&t, ASK_REFRESH, false);
 	judge(&t, ASK_VERIFIED, "", "what is not active needs no refresh");
 	ok(!t.got.changed, "and is not changed");
+}
+
+static void sane(struct verify_test *t, const char *what)
+{
+	verify_lv(&t->c, &t->got);
+	ok(t->got.outcome == ASK_SHOWN && says(t->got.reason, "") && t->got.reason[0] == '\0', "%s", what);
+}
+
+static void test_status(void)
+{
+	struct lvs_lv local = linear, thin = linear;
+	struct verify_test t;
+
+	local.shared_vg = false;
+	strcpy(thin.lock_uuid, "pppppP-pppp-pppp-pppp-pppp-pppp-pppppp");
 	prepare(&t, ASK_STATUS, true);
-	judge(&t, ASK_SHOWN, "", "status judges nothing");
+	sane(&t, "of status: active and locked is well");
+	t.c.lock_lost = true;
+	judge(&t, ASK_SHOWN, "is lost", "a lost lock is not");
+	prepare(&t, ASK_STATUS, true);
+	t.c.lock = ASK_UN;
+	judge(&t, ASK_SHOWN, "without its lock", "active without lock");
+	t.c.lv = &local;
+	sane(&t, "which LVs of a VG that is not shared need not have");
+	prepare(&t, ASK_STATUS, false);
+	sane(&t, "inactive and not locked is well");
+	t.c.lock = ASK_EX;
+	judge(&t, ASK_SHOWN, "in vain", "locked in vain");
+	t.c.lv = &thin;
+	sane(&t, "but not if the lock is that of a pool, which others need");
+	prepare(&t, ASK_STATUS, true);
+	t.device.suspended = true;
+	judge(&t, ASK_SHOWN, "suspended", "suspended");
+	prepare(&t, ASK_STATUS, true);
+	t.device.live = false;
+	judge(&t, ASK_SHOWN, "no table", "no table");
+	prepare(&t, ASK_STATUS, true);
+	strcpy(t.device.targets, "error");
+	judge(&t, ASK_SHOWN, "error target", "the error target");
+	prepare(&t, ASK_STATUS, true);
+	t.device.size_bytes = 2048;
+	judge(&t, ASK_SHOWN, "belay lv refresh", "a table that is not LVM's");
+	t.c.devices = NULL;
+	t.c.dm_error = -ENODEV;
+	sane(&t, "without device-mapper there is nothing to say");
 }
 
 int main(void)
@@ -246,5 +289,6 @@ int main(void)
 	test_activated();
 	test_without_dm();
 	test_others();
+	test_status();
 	return done_testing();
 }

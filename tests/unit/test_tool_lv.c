@@ -85,16 +85,10 @@ static void test_judge(void)
 	ok(judged(ACTIVE("sh"), ACTIVE("sh"), "", 0, NULL), "shared on two");
 	ok(judged("\"lock\": \"ex\", \"dm\": \"unknown\"", "\"lock\": \"un\", \"dm\": \"unknown\"", "", 0, NULL),
 	   "without device-mapper");
-	ok(judged(ACTIVE("un"), NOTHING, "", 1, "n1 has it active without its lock"), "active without a lock");
-	ok(judged("\"lock\": \"ex\", \"dm\": \"inactive\"", NOTHING, "", 1, "does not have it active"),
-	   "locked in vain");
-	ok(judged("\"lock\": \"ex\", \"dm\": \"suspended\"", NOTHING, "", 1, "suspended on n1"), "suspended");
-	ok(judged("\"lock\": \"ex\", \"dm\": \"no table\"", NOTHING, "", 1, "without a table"), "no table");
-	ok(judged("\"lock\": \"ex\", \"dm\": \"error target\"", NOTHING, "", 1, "error target"), "error target");
-	ok(judged("\"lock\": \"sh\", \"dm\": \"active\", \"size\": 2048, \"lvm_size\": 4096", ACTIVE("sh"), "", 1,
-		  "belay lv refresh vg/data --on n1"), "a node that was not refreshed");
+	ok(judged(ACTIVE("sh") ", \"reason\": \"it is odd\"", ACTIVE("sh"), "", 1, "on n1 it is odd"),
+	   "what a node says is wrong there");
 	ok(judged(ACTIVE("ex"), ACTIVE("sh"), "", 1, "this must not be"), "exclusive, and on another");
-	ok(judged(ACTIVE("ex"), ACTIVE("un"), "", 2, "active on 2 nodes"), "exclusive, and active on another");
+	ok(judged(ACTIVE("ex"), ACTIVE("un"), "", 1, "active on 2 nodes"), "exclusive, and active on another");
 	ok(judged(NOTHING, NOTHING, ", \"elsewhere\": [ { \"node\": 3, \"mode\": \"exclusive\" } ]", 1,
 		  "belay fence-ack 3"),
 	   "locked by a node that left");
