@@ -427,6 +427,10 @@ static int get_mode(struct lv_run *run, const struct message *message, const cha
 		return 0;
 	if (!mode)
 		mode = several ? "sh" : "ex";
+	if (strcmp(mode, "ex") != 0 && strcmp(mode, "sh") != 0) {
+		*ret_why = "the mode is ex or sh";
+		return -EINVAL;
+	}
 	run->request.mode = strcmp(mode, "ex") == 0 ? ASK_EX : ASK_SH;
 	if (run->request.mode == ASK_EX && run->node_count > 1) {
 		*ret_why = "exclusive is for one node: name one, or take --shared";

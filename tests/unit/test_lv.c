@@ -478,6 +478,7 @@ static void test_senseless(struct test *t)
 		{ "verb = \"activate\"\nvg = \"vg\"\nlv = \"a b\"\n", "no name" },
 		{ "verb = \"activate\"\nvg = \"vg\"\nnodes = \"9\"\n", "no such node" },
 		{ "verb = \"activate\"\nvg = \"vg\"\nnodes = \"\"\n", "no such node" },
+		{ "verb = \"activate\"\nvg = \"vg\"\nmode = \"exclusive\"\n", "ex or sh" },
 		{ "verb = \"activate\"\nvg = \"vg\"\ntimeout_ms = -1\n", "timeout" },
 		{ "verb = \"deactivate\"\nvg = \"vg\"\ntimeout_ms = 5\n", "timeout" },
 	};
