@@ -342,6 +342,7 @@ int lv_ask(const struct tool *tool, const struct lv_options *options, struct lv_
 
 	if (!stream)
 		return tool_failed(tool, -ENOMEM, "no answer can be read");
+	stream->fd = -1;
 	status = open_stream(tool, stream);
 	if (status == TOOL_OK)
 		status = send_request(tool, stream->fd, options);
