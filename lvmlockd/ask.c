@@ -133,7 +133,6 @@ static void put_message(struct writer *w, const struct ask_message *m)
 	switch (m->kind) {
 	case ASK_MEMBER:
 		put_u8(w, m->member.adopted);
-		put_u8(w, m->member.leaving);
 		break;
 	case ASK_NOTICE:
 		put_u8(w, (uint8_t)m->notice.what);
@@ -276,7 +275,6 @@ static void get_body(struct reader *r, struct ask_message *m)
 	switch (m->kind) {
 	case ASK_MEMBER:
 		m->member.adopted = get_bool(r);
-		m->member.leaving = get_bool(r);
 		break;
 	case ASK_NOTICE:
 		m->notice.what = get_enum(r, ASK_VG_REMOVED, ASK_NOTICE_COUNT);

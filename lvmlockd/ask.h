@@ -122,7 +122,6 @@ struct ask_answer {
 /* What a member says of itself. */
 struct ask_member {
 	bool adopted;		/* it has locked what it had active when it started */
-	bool leaving;		/* it ends in order */
 };
 
 struct ask_message {

@@ -50,7 +50,7 @@ struct lvm_group {
 	qb_loop_t *loop;
 	struct group *port;
 	struct lvm_group_handlers handlers;
-	bool seen_view, quorate, lost, told_version, told_garbage;
+	bool seen_view, lost, told_version, told_garbage;
 	size_t member_count;
 	struct lvm_member member[BELAY_NODES_MAX];
 	bool has_said;
@@ -156,7 +156,7 @@ static struct question *find_question(struct lvm_group *group, uint64_t id)
 	return NULL;
 }
 
-/* It ends for its @i'th node. The handler may forget the question, or ask another. */
+/* It ends for its @i'th node. The handler may ask another question. */
 static void end_for(struct question *question, size_t i, const struct ask_answer *answer)
 {
 	lvm_group_on_answer on_answer = question->on_answer;
@@ -333,11 +333,9 @@ static void on_view(void *context, const struct group_view *view)
 
 static void on_quorum(void *context, bool quorate)
 {
-	struct lvm_group *group = context;
-
-	group->quorate = quorate;
-	if (group->handlers.on_quorum)
-		group->handlers.on_quorum(group->handlers.context, quorate);
+	/* quorum.c tells it to those whom it concerns. */
+	(void)context;
+	(void)quorate;
 }
 
 static void on_member(struct lvm_group *group, uint32_t node, const struct ask_member *said)
@@ -418,7 +416,6 @@ static void on_lost(void *context, int error)
 	group->lost = true;
 	group->member_count = 0;
 	group->seen_view = false;
-	group->quorate = false;
 	mark_failed(group, 0, -ENOTCONN);
 	tell_failed(group);
 	if (group->handlers.on_lost)
@@ -536,11 +533,6 @@ bool lvm_group_all_adopted(const struct lvm_group *group)
 	return group->member_count > 0;
 }
 
-bool lvm_group_quorate(const struct lvm_group *group)
-{
-	return group->quorate;
-}
-
 void lvm_group_say(struct lvm_group *group, const struct ask_member *self)
 {
 	group->has_said = true;
@@ -622,14 +614,6 @@ void lvm_group_cancel(struct lvm_group *group, uint64_t id)
 		if (!question->asked[i].ended)
 			(void)send_message(group, &message, true);
 	}
-}
-
-void lvm_group_forget(struct lvm_group *group, uint64_t id)
-{
-	struct question *question = find_question(group, id);
-
-	if (question)
-		free_question(question);
 }
 
 int lvm_group_answer(struct lvm_group *group, uint32_t node, uint64_t id, const struct ask_answer *answer)

@@ -23,8 +23,6 @@ struct lvm_group;
 struct lvm_group_handlers {
 	/* A member came, went, or says something new of itself. */
 	void (*on_members)(void *context);
-	/* As daemon/group.h has it. */
-	void (*on_quorum)(void *context, bool quorate);
 	void (*on_notice)(void *context, uint32_t node, enum ask_notice what, const char *vg,
 			  const char *vg_uuid);
 	/* @node asks this one: answer by lvm_group_answer(), the last time with ASK_END. */
@@ -68,7 +66,6 @@ size_t lvm_group_members(const struct lvm_group *group, struct lvm_member *ret_m
 bool lvm_group_has(const struct lvm_group *group, uint32_t node);
 /* All members have said that they have adopted. False before the first view. */
 bool lvm_group_all_adopted(const struct lvm_group *group);
-bool lvm_group_quorate(const struct lvm_group *group);
 
 /* Say this of this node, now and to who comes. */
 void lvm_group_say(struct lvm_group *group, const struct ask_member *self);
@@ -95,8 +92,6 @@ int lvm_group_ask(struct lvm_group *group, const struct ask_request *request, ui
 		  uint64_t *ret_id);
 /* Tell those that have not ended that it is not wanted any more; their answers still come. */
 void lvm_group_cancel(struct lvm_group *group, uint64_t id);
-/* on_answer is not called any more for it. */
-void lvm_group_forget(struct lvm_group *group, uint64_t id);
 
 /* To @node for its request @id. 0, or with the answer lost: -ENOBUFS (never for ASK_END), -ENOTCONN, -ENOMEM. */
 int lvm_group_answer(struct lvm_group *group, uint32_t node, uint64_t id, const struct ask_answer *answer);
