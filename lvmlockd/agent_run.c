@@ -452,7 +452,6 @@ static void step_before(struct job *job)
 static void explain_listing(struct job *job, const struct worker_result *result)
 {
 	const struct explain_case e = {
-		.verb = job->request.verb, .mode = job->request.mode, .vg = job->request.vg,
 		.lv = job->request.lv, .output = result->output ? result->output : "",
 	};
 	char text[ASK_TEXT_MAX + 1];

@@ -162,18 +162,9 @@ static const char *last_words(const struct explain_case *c, size_t *ret_size)
 
 void explain(const struct explain_case *c, char *ret_text, size_t size)
 {
-	const char *why = NULL, *words;
+	const char *why = meaning(c, true), *words;
 	size_t words_size;
 
-	if (c->verb == ASK_ACTIVATE && c->mode == ASK_SH) {
-		why = explain_not_shared(c->layout, c->role);
-		if (why) {
-			(void)snprintf(ret_text, size, "%s. LVM lets one node at a time have it active: "
-				       "--exclusive", why);
-			return;
-		}
-	}
-	why = meaning(c, true);
 	if (!why)
 		why = meaning(c, false);
 	words = last_words(c, &words_size);

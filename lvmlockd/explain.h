@@ -9,12 +9,7 @@
 #include "lvmlockd/ask.h"
 
 struct explain_case {
-	enum ask_verb verb;
-	enum ask_mode mode;
-	const char *vg;
 	const char *lv;		/* "": of the VG as a whole */
-	const char *layout;	/* of the LV, as lvs has it; NULL: not known */
-	const char *role;
 	const char *output;	/* all that lvm wrote; may be cut off */
 };
 

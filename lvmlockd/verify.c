@@ -48,8 +48,7 @@ static void fail(struct ask_lv *lv, const char *format, ...)
 static void fail_explained(const struct verify_case *c, struct ask_lv *lv)
 {
 	const struct explain_case e = {
-		.verb = c->verb, .mode = c->mode, .vg = c->lv->vg, .lv = c->lv->name,
-		.layout = c->lv->layout, .role = c->lv->role, .output = c->output ? c->output : "",
+		.lv = c->lv->name, .output = c->output ? c->output : "",
 	};
 
 	lv->outcome = ASK_FAILED;
