@@ -87,8 +87,8 @@ int job_record(struct job *job)
 static void answer(struct agent *agent, uint32_t node, uint64_t id, const struct ask_answer *answer)
 {
 	/* Of one that is lost the asker hears nothing, and says so when its time is up. */
-	if (agent->setup.group)
-		(void)lvm_group_answer(agent->setup.group, node, id, answer);
+	if (agent->group)
+		(void)lvm_group_answer(agent->group, node, id, answer);
 }
 
 void job_answer(struct job *job, const struct ask_answer *a)
@@ -259,7 +259,7 @@ void agent_regroup(struct agent *agent, struct lvm_group *group)
 		job->gone = true;
 	while ((record = TAILQ_FIRST(&agent->records)))
 		drop_record(agent, record->node, record->id);
-	agent->setup.group = group;
+	agent->group = group;
 }
 
 void agent_note_lock(struct agent *agent, const char *vg, enum ask_mode mode)

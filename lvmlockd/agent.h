@@ -42,7 +42,6 @@ struct agent_locks {
 };
 
 struct agent_setup {
-	struct lvm_group *group;		/* where answers go; NULL: there is none yet */
 	struct worker *worker;
 	const struct dm_port *dm;
 	struct agent_locks locks;
@@ -60,7 +59,7 @@ void agent_request(struct agent *agent, uint32_t node, uint64_t id, const struct
 void agent_cancel(struct agent *agent, uint32_t node, uint64_t id);
 void agent_left(struct agent *agent, uint32_t node);
 /*
- * The group was lost, and this is the new one; NULL: none yet. What was asked through the
+ * Where answers go, none at first; NULL: the group was lost. What was asked through the
  * old one is ended without an answer, and not undone.
  */
 void agent_regroup(struct agent *agent, struct lvm_group *group);

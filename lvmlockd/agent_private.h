@@ -71,6 +71,7 @@ TAILQ_HEAD(records, record);
 
 struct agent {
 	struct agent_setup setup;
+	struct lvm_group *group;	/* NULL: there is none now */
 	struct jobs jobs;
 	unsigned job_count;
 	struct records records;

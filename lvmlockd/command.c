@@ -325,7 +325,7 @@ int command_open(struct lvmlockd *lvmlockd, const struct dm_port *dm, struct com
 	r = agent_open(&setup, &lvmlockd->agent);
 	if (r < 0)
 		goto fail_free;
-	r = lv_open(NULL, timeout_ms, &lvmlockd->lv);
+	r = lv_open(timeout_ms, &lvmlockd->lv);
 	if (r < 0)
 		goto fail_agent;
 	open_group(command);

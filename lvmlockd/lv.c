@@ -638,13 +638,12 @@ void lv_refresh_abandon(struct lv_refresh *refresh)
 
 /* ---- the surface ---- */
 
-int lv_open(struct lvm_group *group, uint32_t command_timeout_ms, struct lv **ret_lv)
+int lv_open(uint32_t command_timeout_ms, struct lv **ret_lv)
 {
 	struct lv *lv = calloc(1, sizeof(*lv));
 
 	if (!lv)
 		return -ENOMEM;
-	lv->group = group;
 	lv->command_timeout_ms = command_timeout_ms;
 	TAILQ_INIT(&lv->runs);
 	TAILQ_INIT(&lv->refreshes);

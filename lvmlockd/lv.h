@@ -25,8 +25,8 @@ struct lv_sink {
 	void *context;
 };
 
-/* group may be NULL: there is none yet. command_timeout_ms: as the agents have it. 0, -ENOMEM. */
-int lv_open(struct lvm_group *group, uint32_t command_timeout_ms, struct lv **ret_lv);
+/* command_timeout_ms: as the agents have it. There is no group yet: lv_regroup(). 0, -ENOMEM. */
+int lv_open(uint32_t command_timeout_ms, struct lv **ret_lv);
 /* No sink is called any more. The group, if it is open, must be closed first. NULL is allowed. */
 void lv_close(struct lv *lv);
 /* The group was lost, which has ended what was asked; this is the new one, or NULL: none yet. */

@@ -577,11 +577,11 @@ static void set_up(struct test *t)
 	t->dm = (struct dm_port){ .list = dm_list, .context = t };
 	if (!t->loop || worker_new(t->loop, &t->worker) < 0 ||
 	    lvm_group_open(t->loop, true, 1, &handlers, &t->group, &why) < 0 ||
-	    lv_open(t->group, 20000, &t->lv) < 0)
+	    lv_open(20000, &t->lv) < 0)
 		bail_out("no memory");
 	{
 		const struct agent_setup setup = {
-			.group = t->group, .worker = t->worker, .dm = &t->dm, .lvm_path = path_of(t, "lvm", t->lvm),
+			.worker = t->worker, .dm = &t->dm, .lvm_path = path_of(t, "lvm", t->lvm),
 			.command_timeout_ms = 20000,
 			.locks = {
 				.held = held, .lost = lost, .lock = lock, .withdraw = withdraw, .unlock = unlock,
@@ -591,6 +591,8 @@ static void set_up(struct test *t)
 
 		if (agent_open(&setup, &t->agent) < 0)
 			bail_out("no memory");
+		lv_regroup(t->lv, t->group);
+		agent_regroup(t->agent, t->group);
 		/* Until the group has its first view. */
 		qb_loop_run(t->loop);
 	}
