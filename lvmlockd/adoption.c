@@ -244,15 +244,11 @@ static void on_marked(void *context, const struct worker_result *result)
 	const char **uuid = NULL;
 	char *text = NULL;
 	size_t count = 0;
-	int r = -EIO;
+	int r = result->truncated ? -E2BIG : worker_errno(result);
 
 	a->marked_job = NULL;
-	if (result->truncated)
-		r = -E2BIG;
-	else if (result->end == WORKER_EXITED && result->status == 0)
+	if (r == 0)
 		r = (text = strdup(result->output)) ? 0 : -ENOMEM;
-	else if (result->end == WORKER_EXPIRED || result->end == WORKER_HUNG)
-		r = -ETIMEDOUT;
 	if (r == 0)
 		r = parse_marked(a->lvmlockd, text, &uuid, &count);
 	a->marked_done(a->marked_data, r, uuid, count);

@@ -66,11 +66,6 @@ static void tell_end(const struct worker_result *result, char *ret_text, size_t 
 	}
 }
 
-static bool ended_well(const struct worker_result *result)
-{
-	return result->end == WORKER_EXITED && result->status == 0;
-}
-
 static int start(struct job *job, const char *const *argv, size_t output_max, worker_done done)
 {
 	struct worker_task task = {
@@ -178,7 +173,7 @@ static void on_run(void *context, const struct worker_result *result)
 	job->worker_job = NULL;
 	/* Of a child whose end was not seen it is not known what it has done. */
 	job->ran = result->end != WORKER_FAILED || result->status == -ECHILD;
-	job->lvm_failed = !ended_well(result);
+	job->lvm_failed = worker_errno(result) < 0;
 	if (result->end != WORKER_EXITED)
 		tell_end(result, end, sizeof(end));
 	/* What it said last says best why. */
@@ -469,7 +464,7 @@ static void on_listed(void *context, const struct worker_result *result)
 	int r;
 
 	job->worker_job = NULL;
-	if (!ended_well(result)) {
+	if (worker_errno(result) < 0) {
 		explain_listing(job, result);
 		return;
 	}

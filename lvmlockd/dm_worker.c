@@ -49,16 +49,8 @@ static int start(struct dm *dm, const struct worker_task *task, struct call *cal
 
 static int result_of(const struct worker_result *result)
 {
-	switch (result->end) {
-	case WORKER_EXITED:
-		return -result->status;
-	case WORKER_SIGNALLED:
-		return -EINTR;
-	case WORKER_FAILED:
-		return result->status;
-	default:
-		return -ETIMEDOUT;
-	}
+	/* Of a function of dm.c the status is an errno. */
+	return result->end == WORKER_EXITED ? -result->status : worker_errno(result);
 }
 
 /* ---- list ---- */

@@ -85,15 +85,8 @@ struct refresh {
 static void on_refreshed(void *context, const struct worker_result *result)
 {
 	struct refresh *refresh = context;
-	int r = -EIO;
 
-	if (result->end == WORKER_EXITED && result->status == 0)
-		r = 0;
-	else if (result->end == WORKER_EXPIRED || result->end == WORKER_HUNG)
-		r = -ETIMEDOUT;
-	else if (result->end == WORKER_FAILED)
-		r = result->status;
-	refresh->done(refresh->data, r, result->output ? result->output : "");
+	refresh->done(refresh->data, worker_errno(result), result->output ? result->output : "");
 	free(refresh);
 }
 

@@ -458,6 +458,22 @@ void worker_free(struct worker *worker)
 	free(worker);
 }
 
+int worker_errno(const struct worker_result *result)
+{
+	switch (result->end) {
+	case WORKER_EXITED:
+		return result->status == 0 ? 0 : -EIO;
+	case WORKER_SIGNALLED:
+		return -EINTR;
+	case WORKER_FAILED:
+		return result->status;
+	case WORKER_EXPIRED:
+	case WORKER_HUNG:
+		break;
+	}
+	return -ETIMEDOUT;
+}
+
 int worker_start(struct worker *worker, const struct worker_task *task, struct worker_job **ret_job)
 {
 	struct worker_job *job;

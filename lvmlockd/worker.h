@@ -55,6 +55,9 @@ struct worker_result {
  */
 typedef void (*worker_done)(void *context, const struct worker_result *result);
 
+/* 0: it ended with success; -EIO: with another status; -ETIMEDOUT, -EINTR (by a signal), or why it did not start. */
+int worker_errno(const struct worker_result *result);
+
 /*
  * Runs in the child, which has nothing of belay-lvmlockd open but out, where its
  * result goes. Returns 0 or a negative errno.
