@@ -1,3 +1,3 @@
 # A hint is taken before the own request is stable.
 # file: hint.c
-s{\n\t    q->stable_at <= c->stable &&}{};
+s{ && q->stable_at <= c->stable && free_early}{ && free_early};

@@ -1,3 +1,3 @@
 # Clients are not told that their locks are void.
 # file: snapshot.c
-s{if \(held\)\s*core_emit\(c, &lost\);}{}s;
+s{if \(held && loses\)\s*core_emit\(c, &lost\);}{}s;
