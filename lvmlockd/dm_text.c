@@ -223,7 +223,7 @@ int dm_parse(const char *text, size_t size, struct dm_devices *ret_devices)
 
 	if (size > 0 && (text[size - 1] != '\n' || memchr(text, '\0', size)))
 		return -EBADMSG;
-	copy = strndup(text, size);
+	copy = strndup(size > 0 ? text : "", size);
 	if (!copy)
 		return -ENOMEM;
 	for (line = copy; r == 0 && *line; line = end + 1) {

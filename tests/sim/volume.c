@@ -206,10 +206,11 @@ void volume_new_life(struct sim *sim, struct node *node)
 void volume_process_begins(struct sim *sim, struct node *node)
 {
 	for (uint32_t i = 0; i < SIM_VOLUMES; i++) {
-		struct owner *o = &sim->owner[node->volume[i].owner];
+		struct owner *o;
 
 		if (node->volume[i].owner == SIM_NONE)
 			continue;
+		o = &sim->owner[node->volume[i].owner];
 		o->process = node->process;
 		o->former = o->incarnation;
 		o->incarnation = node->incarnation;
