@@ -96,6 +96,9 @@ bool dm_is_error(const struct dm_device *device);
 /* May that table be put back as it was written down, without lvm? Only tables whose targets have no state. */
 bool dm_is_stateless(const char *table);
 
+/* Cut a line without its newline at tabs into exactly so many fields, within it. 0 or -EBADMSG. */
+int dm_split(char *line, char **ret_field, unsigned count);
+
 /*
  * The list as bytes, and back. format appends one device to a buffer, all zero at first, whose text is from malloc; 0
  * or -ENOMEM. parse also relates: 0, -ENOMEM or -EBADMSG, with nothing in *ret_devices.

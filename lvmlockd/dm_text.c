@@ -187,20 +187,28 @@ static int take_fields(struct dm_device *device, char *const field[FIELD_COUNT])
 	return r;
 }
 
-static int take_line(struct dm_devices *devices, char *line)
+int dm_split(char *line, char **ret_field, unsigned count)
 {
-	struct dm_device *grown;
-	char *field[FIELD_COUNT];
-
-	for (unsigned i = 0; i < FIELD_COUNT; i++) {
-		field[i] = line;
+	for (unsigned i = 0; i < count; i++) {
+		ret_field[i] = line;
 		line += strcspn(line, "\t");
 		/* As many tabs as there are fields, but for one. */
-		if ((*line == '\t') != (i + 1 < FIELD_COUNT))
+		if ((*line == '\t') != (i + 1 < count))
 			return -EBADMSG;
 		if (*line)
 			*line++ = '\0';
 	}
+	return 0;
+}
+
+static int take_line(struct dm_devices *devices, char *line)
+{
+	struct dm_device *grown;
+	char *field[FIELD_COUNT];
+	int r = dm_split(line, field, FIELD_COUNT);
+
+	if (r < 0)
+		return r;
 	if (devices->count == DM_DEVICES_MAX)
 		return -EBADMSG;
 	if (devices->count == devices->room) {

@@ -131,16 +131,9 @@ static int take_volume(struct policy *policy, char *const field[FIELD_COUNT])
 static int take_line(struct policy *policy, char *line)
 {
 	char *field[FIELD_COUNT];
+	int r = dm_split(line, field, FIELD_COUNT);
 
-	for (unsigned i = 0; i < FIELD_COUNT; i++) {
-		field[i] = line;
-		line += strcspn(line, "\t");
-		if ((*line == '\t') != (i + 1 < FIELD_COUNT))
-			return -EBADMSG;
-		if (*line)
-			*line++ = '\0';
-	}
-	return take_volume(policy, field);
+	return r < 0 ? r : take_volume(policy, field);
 }
 
 int policy_load(struct policy *policy, const char *text, size_t size)
