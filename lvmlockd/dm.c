@@ -118,11 +118,6 @@ static struct dm_device *at(const struct dm_devices *devices, uint64_t number)
 	return bsearch(&key, devices->device, devices->count, sizeof(key), by_number);
 }
 
-const struct dm_device *dm_at(const struct dm_devices *devices, uint64_t number)
-{
-	return at(devices, number);
-}
-
 static bool same_vg(const struct dm_device *a, const struct dm_device *b)
 {
 	return is_lvm(a->uuid) && is_lvm(b->uuid) && memcmp(vg_id(a->uuid), vg_id(b->uuid), LVM_ID_SIZE) == 0;

@@ -69,8 +69,6 @@ const struct dm_device *dm_find(const struct dm_devices *devices, const char *uu
  * suspension of the one above waits for it for ever.
  */
 void dm_relate(struct dm_devices *devices);
-/* By number, in a list that is related; NULL: it is not there. */
-const struct dm_device *dm_at(const struct dm_devices *devices, uint64_t number);
 
 /*
  * Is it an LV that programs use: LVM's, no layer of another, and not a part (an image of a

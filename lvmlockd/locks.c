@@ -504,7 +504,7 @@ void locks_free(struct locks *locks)
 	free(locks);
 }
 
-bool locks_connected(const struct locks *locks)
+static bool locks_connected(const struct locks *locks)
 {
 	return locks->belay && !locks->lost;
 }

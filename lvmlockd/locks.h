@@ -52,7 +52,6 @@ int locks_new(qb_loop_t *loop, const char *socket, const struct locks_handlers *
 	      struct locks **ret_locks);
 /* All locks must be closed. Leaves the node's locks as they are. NULL is allowed. */
 void locks_free(struct locks *locks);
-bool locks_connected(const struct locks *locks);
 /* Of the cluster, by belayd; 0 and "" before the first connection. */
 uint32_t locks_node(const struct locks *locks);
 const char *locks_cluster(const struct locks *locks);

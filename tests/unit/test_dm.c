@@ -92,8 +92,6 @@ static void test_relations(void)
 	ok_uint(GET(crypt)->depth, 1, "one device on the next");
 	ok_uint(GET(raid)->depth, 2, "two on the LV of the other VG");
 	ok_uint(GET(image)->depth, 3, "three on its image");
-	ok(dm_at(&devices, DM_NUMBER(253, 3)) == GET(crypt), "a device is found by its number");
-	ok(!dm_at(&devices, DM_NUMBER(8, 0)), "one that is not device-mapper's is not");
 
 	ok(dm_lock_of(&devices, GET(raid), uuid), "an LV has a lock");
 	ok_str(uuid, fake_lv_uuid("v3", want), "its own");
